@@ -1,4 +1,4 @@
-"""A file server on the loopback interface that does to a download what servers do, and the config that downloads.
+"""A file server on the loopback interface that can fail like real servers, and a config that downloads from it.
 
 ::
 
@@ -26,7 +26,7 @@ Config = Callable[..., BenchmarkConfig]
 
 
 class Hub:
-    """A file server with ranges that can break off, stall, change its file, send elsewhere or refuse."""
+    """A file server with ranges that can disconnect, stall, change its file, redirect or refuse."""
 
     def __init__(self) -> None:
         self.body = BODY
@@ -34,20 +34,20 @@ class Hub:
         self.modified: str | None = None
         self.break_after: int | None = None
         self.statuses: list[int] = []
-        """one an answer; then the file"""
+        """one per response, before the file"""
         self.status: int | None = None
-        """each answer"""
+        """of every response"""
         self.redirect: str | None = None
         self.ranges = True
         self.skew = 0
-        """how far the range that is sent lies from the one that was asked for"""
+        """offset of the sent range from the requested one"""
         self.chunked = False
         self.pause_s = 0.0
         """between two pieces of the body"""
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     @property
-    def asked(self) -> list[str | None]:
+    def requested_ranges(self) -> list[str | None]:
         """The range of each request."""
         return [headers.get("Range") for _, headers in self.requests]
 
@@ -79,9 +79,9 @@ class Hub:
         return headers | {name: value for name, value in known.items() if value is not None}
 
     def _start(self, request: web.Request) -> int:
-        asked = request.headers.get("Range")
+        wanted = request.headers.get("Range")
         same = request.headers.get("If-Range") in (self.etag, self.modified)
-        return int(asked.removeprefix("bytes=").rstrip("-")) if self.ranges and asked and same else 0
+        return int(wanted.removeprefix("bytes=").rstrip("-")) if self.ranges and wanted and same else 0
 
 
 YAML = """
@@ -111,11 +111,11 @@ async def run(
 
 
 def target_of(root: Path) -> Path:
-    """Where the file lands."""
+    """Return the path of the downloaded file."""
     return root / "datasets" / "big" / "big.bin.json"
 
 
 def left_beside(root: Path) -> list[str]:
-    """What lies beside the file."""
+    """Return the suffixes of the files next to the downloaded one."""
     folder = target_of(root).parent
     return sorted(path.name.removeprefix("big.bin.json") for path in folder.iterdir())

@@ -1,4 +1,4 @@
-"""Every acceptance case loads as it says, or fails with the texts it names."""
+"""Acceptance cases of benchmarks: expected items and memories, or expected errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _expected(shared: Path, case: str) -> tuple[Path, dict]:
 
 
 @each_row("case", CASES)
-def test_case_loads_as_it_says(shared: Path, case: str) -> None:
+def test_an_acceptance_case_loads_with_the_expected_items_and_memories(shared: Path, case: str) -> None:
     folder, expected = _expected(shared, case)
     dataset = open_benchmark(Catalog.load(folder).benchmark(expected["benchmark"]), folder)
     for key, lines in (("items", item_lines(dataset)), ("memories", memory_lines(dataset))):
@@ -58,7 +58,7 @@ def test_case_loads_as_it_says(shared: Path, case: str) -> None:
 
 
 @each_row("case", ERRORS)
-def test_case_fails_with_its_texts(shared: Path, case: str) -> None:
+def test_an_invalid_acceptance_case_fails_with_the_expected_texts(shared: Path, case: str) -> None:
     folder, expected = _expected(shared, case)
 
     def known(name: str) -> None:
@@ -78,7 +78,7 @@ def test_case_fails_with_its_texts(shared: Path, case: str) -> None:
         assert part in text
 
 
-def test_no_gold_flag_reaches_a_memory(shared: Path) -> None:
+def test_has_answer_never_reaches_a_memory(shared: Path) -> None:
     folder, expected = _expected(shared, "seed-longmemeval")
     dataset = open_benchmark(Catalog.load(folder).benchmark(expected["benchmark"]), folder)
     for corpus in dataset.corpora():

@@ -1,4 +1,4 @@
-"""Dates: every dialect to the instant, and nothing that is no date."""
+"""Dates: every supported spelling is parsed, and other texts give None."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def to_minute(when: datetime) -> datetime:
 
 
 @given(INSTANTS)
-def test_locomo_dates_go_round(when: datetime) -> None:
+def test_LoCoMo_dates_are_parsed_in_full_and_short_forms(when: datetime) -> None:
     month = MONTHS[when.month - 1]
     assert utc(f"{half_day(when)} on {when.day} {month}, {when.year}") == to_minute(when)
     assert utc(f"{half_day(when).upper()} on {when.day} {month[:3]} {when.year}") == to_minute(when)
 
 
 @given(INSTANTS)
-def test_longmemeval_dates_go_round_whatever_the_weekday_says(when: datetime) -> None:
+def test_LongMemEval_dates_are_parsed_whatever_the_weekday(when: datetime) -> None:
     for day in (DAYS[when.weekday()], DAYS[when.weekday() - 1]):
         assert utc(f"{when:%Y/%m/%d} ({day}) {when:%H:%M}") == to_minute(when)
 
 
 @given(INSTANTS)
-def test_written_dates_go_round(when: datetime) -> None:
+def test_dates_with_month_names_are_parsed(when: datetime) -> None:
     month, clock = MONTHS[when.month - 1], f"{when:%H:%M:%S}"
     assert utc(f"{month[:3]} {when.day}, {when.year}, {clock}") == when.replace(tzinfo=UTC)
     assert utc(f"{when.day} {month} {when.year} {clock}") == when.replace(tzinfo=UTC)
@@ -51,7 +51,7 @@ def test_written_dates_go_round(when: datetime) -> None:
 
 
 @given(INSTANTS, st.one_of(st.none(), ZONES))
-def test_iso_dates_go_round_with_and_without_offset(when: datetime, zone: timezone | None) -> None:
+def test_ISO_dates_are_parsed_with_and_without_offset(when: datetime, zone: timezone | None) -> None:
     given = when.replace(tzinfo=zone)
     expected = given.replace(tzinfo=zone or UTC).astimezone(UTC)
     assert utc(given.isoformat()) == expected
@@ -62,12 +62,12 @@ def test_iso_dates_go_round_with_and_without_offset(when: datetime, zone: timezo
 
 
 @given(st.dates(date(1, 1, 2), date(9999, 12, 30)))
-def test_a_day_alone_is_its_midnight(day: date) -> None:
+def test_a_date_without_time_is_midnight_UTC(day: date) -> None:
     assert utc(day.isoformat()) == datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
 @given(st.text(max_size=30))
-def test_no_text_raises_and_none_is_now(text: str) -> None:
+def test_parsing_any_text_returns_the_same_UTC_instant_or_None(text: str) -> None:
     when = utc(text)
     assert when is None or when.tzinfo is UTC
     assert when == utc(text), "the same text is the same instant, whenever it is asked"
@@ -99,7 +99,7 @@ def test_no_text_raises_and_none_is_now(text: str) -> None:
         ("20240103T1015", "2024-01-03T10:15:00"),
     ],
 )
-def test_spellings_that_people_use(text: str, expected: str) -> None:
+def test_common_spellings_of_dates_are_parsed(text: str, expected: str) -> None:
     assert utc(text) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
@@ -137,7 +137,7 @@ def test_spellings_that_people_use(text: str, expected: str) -> None:
         "2023-05-30\x00",
     ],
 )
-def test_what_is_no_date(text: str) -> None:
+def test_a_text_that_is_not_a_date_gives_None(text: str) -> None:
     assert utc(text) is None
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_date(text: str) -> None:
         ("Europe/Berlin", "2024-03-15T00:00+05:00", "2024-03-14T19:00:00"),
     ],
 )
-def test_the_time_zone_is_for_dates_without_an_offset(zone: str, text: str, expected: str) -> None:
+def test_the_time_zone_applies_to_dates_without_an_offset(zone: str, text: str, expected: str) -> None:
     assert DateReader(zone).read(text) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
@@ -168,11 +168,13 @@ def test_the_time_zone_is_for_dates_without_an_offset(zone: str, text: str, expe
         (["%d.%m.%Y"], "1:56 pm on 8 May, 2023", "2023-05-08T13:56:00"),
     ],
 )
-def test_formats_of_ones_own_come_first_and_the_known_ones_after(formats: list[str], text: str, expected: str) -> None:
+def test_custom_date_formats_are_tried_before_the_built_in_formats(
+    formats: list[str], text: str, expected: str
+) -> None:
     assert DateReader("UTC", formats).read(text) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
-def test_two_readers_share_no_outcome() -> None:
+def test_readers_with_different_formats_or_zones_do_not_share_results() -> None:
     text = "05/06/2023"
     first, second = DateReader("UTC", ["%d/%m/%Y"]).read(text), DateReader("UTC", ["%m/%d/%Y"]).read(text)
     assert (first, second) == (datetime(2023, 6, 5, tzinfo=UTC), datetime(2023, 5, 6, tzinfo=UTC))
@@ -180,7 +182,7 @@ def test_two_readers_share_no_outcome() -> None:
     assert utc("2023-05-06") == datetime(2023, 5, 6, tzinfo=UTC)
 
 
-def test_month_names_are_english_in_every_locale() -> None:
+def test_month_names_are_English_in_every_locale() -> None:
     before = locale.setlocale(locale.LC_TIME)
     try:
         for name in ("de_DE.UTF-8", "fr_FR.UTF-8", "C"):

@@ -1,4 +1,4 @@
-"""What servers, disks and people do to a download: nothing wrong gets the final name."""
+"""Downloads with failing servers, full disks and wrong files: no wrong file gets the final name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OTHER = hashlib.sha256(b"other").hexdigest()
 
 @contextmanager
 def disk_of(size: int) -> Iterator[None]:
-    """No file may grow beyond so many bytes: what a full disk does, without one."""
+    """Limit the size of files, which fails like a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -41,7 +41,7 @@ def disk_of(size: int) -> Iterator[None]:
 # ------------------------------------------------------------------ the file given by hand
 
 
-async def test_a_bad_copy_is_kept_aside_and_the_given_file_is_named(config, workspace, tmp_path) -> None:
+async def test_a_given_file_with_a_wrong_digest_is_refused_and_a_copy_is_saved(config, workspace, tmp_path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_bytes(b"other")
     with pytest.raises(DataError) as caught:
@@ -53,7 +53,7 @@ async def test_a_bad_copy_is_kept_aside_and_the_given_file_is_named(config, work
     assert left_beside(workspace.root) == [".lock", ".rejected"]
 
 
-async def test_a_bad_copy_leaves_the_good_file_in_its_place(config, workspace, tmp_path) -> None:
+async def test_a_given_file_with_a_wrong_digest_leaves_the_good_file_in_place(config, workspace, tmp_path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     good.write_bytes(BODY)
     bad.write_bytes(b"other")
@@ -66,7 +66,7 @@ async def test_a_bad_copy_leaves_the_good_file_in_its_place(config, workspace, t
     assert (await run(config(), workspace.root, "http://127.0.0.1:9")).state == "up to date"
 
 
-async def test_the_file_in_its_place_may_be_given_and_is_checked_where_it_lies(config, workspace) -> None:
+async def test_the_target_file_itself_may_be_given_and_is_checked_in_place(config, workspace) -> None:
     target = target_of(workspace.root)
     target.parent.mkdir(parents=True)
     target.write_bytes(BODY)
@@ -77,10 +77,10 @@ async def test_the_file_in_its_place_may_be_given_and_is_checked_where_it_lies(c
         await run(config(), workspace.root, "", source=str(target))
     assert str(caught.value).startswith(f"{target}: the SHA-256 is {OTHER}")
     assert caught.value.hint == WRONG
-    assert target.read_bytes() == b"other", "a given file is never altered, and never moved"
+    assert target.read_bytes() == b"other", "a given file is never changed or moved"
 
 
-async def test_a_link_to_the_file_in_its_place_is_that_file(config, workspace, tmp_path) -> None:
+async def test_a_link_to_the_target_file_counts_as_the_target_file(config, workspace, tmp_path) -> None:
     target, link = target_of(workspace.root), tmp_path / "link.json"
     target.parent.mkdir(parents=True)
     target.write_bytes(BODY)
@@ -90,16 +90,14 @@ async def test_a_link_to_the_file_in_its_place_is_that_file(config, workspace, t
 
 
 @pytest.mark.parametrize("name", ["gone.json", "."])
-async def test_a_given_file_that_is_not_there_is_named(config, workspace, tmp_path, name) -> None:
+async def test_a_given_file_that_does_not_exist_is_reported(config, workspace, tmp_path, name) -> None:
     with pytest.raises(DataError) as caught:
         await run(config(), workspace.root, "", source=str(tmp_path / name))
     assert str(caught.value) == f"{tmp_path / name}: the file is not there"
     assert caught.value.hint == "check --from"
 
 
-async def test_a_copy_over_an_interrupted_download_is_no_part_of_it(
-    hub, config, workspace, tmp_path, monkeypatch
-) -> None:
+async def test_a_failed_copy_discards_an_interrupted_download(hub, config, workspace, tmp_path, monkeypatch) -> None:
     server, url = hub
     monkeypatch.setattr(module, "ATTEMPTS", 1)
     server.break_after = 300_000
@@ -109,12 +107,12 @@ async def test_a_copy_over_an_interrupted_download_is_no_part_of_it(
     large.write_bytes(b"x" * 400_000)
     with disk_of(200_000), pytest.raises(OSError, match=r"File too large: '.*big\.bin\.json\.part'"):
         await run(config(), workspace.root, "", source=str(large))
-    assert left_beside(workspace.root) == [".lock", ".part"], "half of a copy, and no note that would resume it"
+    assert left_beside(workspace.root) == [".lock", ".part"], "half of a copy without a note that would resume it"
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert server.asked[1:] == [None]
+    assert server.requested_ranges[1:] == [None]
 
 
-async def test_without_a_pinned_digest_any_given_file_is_taken(config, workspace, tmp_path) -> None:
+async def test_without_a_pinned_digest_any_given_file_is_accepted(config, workspace, tmp_path) -> None:
     given = tmp_path / "any.json"
     given.write_bytes(b"other")
     outcome = await run(config(sha=None), workspace.root, "", source=str(given))
@@ -122,7 +120,7 @@ async def test_without_a_pinned_digest_any_given_file_is_taken(config, workspace
     assert target_of(workspace.root).read_bytes() == b"other"
 
 
-async def test_an_address_may_be_given_and_is_checked_the_same_way(hub, config, workspace) -> None:
+async def test_a_URL_may_be_given_and_its_file_is_checked_too(hub, config, workspace) -> None:
     server, url = hub
     outcome = await run(config(), workspace.root, "http://127.0.0.1:9", source=f"{url}/mirror/f.json", token="secret")
     assert (outcome.state, outcome.sha256) == ("downloaded", SHA)
@@ -141,7 +139,7 @@ async def test_an_address_may_be_given_and_is_checked_the_same_way(hub, config, 
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "hint"),
+    ("status", "message", "hint"),
     [
         (401, "127.0.0.1 refuses the file (401)", "set HF_TOKEN to a token that may read the file"),
         (403, "127.0.0.1 refuses the file (403)", "set HF_TOKEN to a token that may read the file"),
@@ -149,13 +147,13 @@ async def test_an_address_may_be_given_and_is_checked_the_same_way(hub, config, 
         (410, "127.0.0.1 returned status 410 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
     ],
 )
-async def test_a_refusal_is_told_at_once_with_the_way_around_it(hub, config, workspace, status, said, hint) -> None:
+async def test_an_HTTP_error_status_fails_at_once_with_a_hint(hub, config, workspace, status, message, hint) -> None:
     server, url = hub
     server.status = status
     with pytest.raises(DataError) as caught:
         await run(config(), workspace.root, url)
     target = target_of(workspace.root)
-    assert str(caught.value) == f"{said} ({target}, expected sha256 {SHA})"
+    assert str(caught.value) == f"{message} ({target}, expected sha256 {SHA})"
     address = f"{url}/datasets/acme/set/resolve/main/big.bin.json"
     assert (
         caught.value.hint == f"{hint}; or download {address} on another machine and use bench download big --from FILE"
@@ -165,14 +163,14 @@ async def test_a_refusal_is_told_at_once_with_the_way_around_it(hub, config, wor
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504])
-async def test_what_may_pass_is_tried_again(hub, config, workspace, status) -> None:
+async def test_a_temporary_HTTP_status_is_retried(hub, config, workspace, status) -> None:
     server, url = hub
     server.statuses = [status, status]
     assert (await run(config(), workspace.root, url)).sha256 == SHA
     assert len(server.requests) == 3
 
 
-async def test_what_does_not_pass_is_told_after_the_last_attempt(hub, config, workspace) -> None:
+async def test_a_temporary_HTTP_status_is_reported_after_the_last_attempt(hub, config, workspace) -> None:
     server, url = hub
     server.status = 503
     with pytest.raises(DataError) as caught:
@@ -182,7 +180,7 @@ async def test_what_does_not_pass_is_told_after_the_last_attempt(hub, config, wo
     assert len(server.requests) == module.ATTEMPTS
 
 
-async def test_a_redirect_is_followed_and_takes_no_token_along(hubs, config, workspace) -> None:
+async def test_a_redirect_is_followed_without_the_token(hubs, config, workspace) -> None:
     (first, url), (second, other) = await hubs(), await hubs()
     first.redirect = other
     outcome = await run(config(), workspace.root, url, token="secret")
@@ -192,14 +190,14 @@ async def test_a_redirect_is_followed_and_takes_no_token_along(hubs, config, wor
     assert second.requests[0][0] == first.requests[0][0]
 
 
-async def test_a_redirected_download_resumes_at_its_end(hubs, config, workspace) -> None:
+async def test_a_redirected_download_resumes_at_the_redirect_target(hubs, config, workspace) -> None:
     (first, url), (second, other) = await hubs(), await hubs()
     first.redirect, second.break_after = other, 300_000
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert second.asked[0] is None and second.asked[1] is not None
+    assert second.requested_ranges[0] is None and second.requested_ranges[1] is not None
 
 
-async def test_a_circle_of_redirects_ends(hub, config, workspace, monkeypatch) -> None:
+async def test_a_redirect_loop_fails(hub, config, workspace, monkeypatch) -> None:
     server, url = hub
     monkeypatch.setattr(module, "ATTEMPTS", 1)
     server.redirect = url
@@ -208,11 +206,11 @@ async def test_a_circle_of_redirects_ends(hub, config, workspace, monkeypatch) -
     assert left_beside(workspace.root) == [".lock"]
 
 
-async def test_a_server_without_ranges_sends_all_again(hub, config, workspace) -> None:
+async def test_a_server_without_range_support_sends_the_whole_file_again(hub, config, workspace) -> None:
     server, url = hub
     server.ranges, server.break_after = False, 300_000
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert server.asked[1] is not None
+    assert server.requested_ranges[1] is not None
     assert target_of(workspace.root).stat().st_size == len(BODY)
 
 
@@ -226,23 +224,23 @@ async def test_a_server_without_ranges_sends_all_again(hub, config, workspace) -
         (None, None, False),
     ],
 )
-async def test_only_a_file_that_is_known_to_be_the_same_is_resumed(
+async def test_a_download_resumes_only_with_a_strong_ETag_or_a_modification_date(
     hub, config, workspace, etag, modified, resumed
 ) -> None:
     server, url = hub
     server.etag, server.modified, server.break_after = etag, modified, 300_000
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert (server.asked[1] is not None) == resumed
+    assert (server.requested_ranges[1] is not None) == resumed
 
 
-async def test_another_range_than_the_one_asked_for_is_never_appended(hub, config, workspace) -> None:
+async def test_a_response_with_a_different_range_is_not_appended(hub, config, workspace) -> None:
     server, url = hub
     server.break_after, server.skew = 300_000, 5
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert [asked is None for asked in server.asked] == [True, False, True]
+    assert [requested is None for requested in server.requested_ranges] == [True, False, True]
 
 
-async def test_a_range_beyond_the_end_is_fetched_from_zero(hub, config, workspace) -> None:
+async def test_a_partial_file_longer_than_the_file_is_downloaded_again(hub, config, workspace) -> None:
     server, url = hub
     part = target_of(workspace.root).with_name("big.bin.json.part")
     part.parent.mkdir(parents=True)
@@ -250,30 +248,30 @@ async def test_a_range_beyond_the_end_is_fetched_from_zero(hub, config, workspac
     Validators(etag='"one"').write(part.with_name("big.bin.json.part.json"))
     server.statuses = [416]
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert server.asked == [f"bytes={len(BODY) + 4}-", None]
+    assert server.requested_ranges == [f"bytes={len(BODY) + 4}-", None]
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", "{}", '{"etag": ""}', "null"])
-async def test_a_note_that_cannot_be_trusted_means_from_zero(hub, config, workspace, note) -> None:
+async def test_an_invalid_resume_note_makes_the_download_start_over(hub, config, workspace, note) -> None:
     server, url = hub
     part = target_of(workspace.root).with_name("big.bin.json.part")
     part.parent.mkdir(parents=True)
     part.write_bytes(b"of something else")
     part.with_name("big.bin.json.part.json").write_text(note)
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert server.asked == [None]
+    assert server.requested_ranges == [None]
 
 
-async def test_a_part_without_its_note_is_written_over(hub, config, workspace) -> None:
+async def test_a_partial_file_without_resume_note_is_overwritten(hub, config, workspace) -> None:
     server, url = hub
     part = target_of(workspace.root).with_name("big.bin.json.part")
     part.parent.mkdir(parents=True)
     part.write_bytes(BODY[:1000])
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert server.asked == [None]
+    assert server.requested_ranges == [None]
 
 
-async def test_a_body_without_a_length_is_taken_whole(hub, config, workspace) -> None:
+async def test_a_body_without_Content_Length_is_downloaded_completely(hub, config, workspace) -> None:
     server, url = hub
     server.chunked = True
     seen: list[tuple[int, int | None]] = []
@@ -282,20 +280,20 @@ async def test_a_body_without_a_length_is_taken_whole(hub, config, workspace) ->
     assert seen[0] == (0, None) and seen[-1] == (len(BODY), None)
 
 
-async def test_a_body_without_a_length_that_breaks_off_is_no_file(hub, config, workspace) -> None:
+async def test_an_interrupted_body_without_Content_Length_is_downloaded_again(hub, config, workspace) -> None:
     server, url = hub
     server.chunked, server.break_after = True, 300_000
     assert (await run(config(sha=None), workspace.root, url)).size == len(BODY)
 
 
-async def test_a_slow_server_is_waited_for(hub, config, workspace) -> None:
+async def test_a_slow_server_is_not_requested_again(hub, config, workspace) -> None:
     server, url = hub
     server.pause_s = 0.01
     assert (await run(config(), workspace.root, url)).sha256 == SHA
     assert len(server.requests) == 1
 
 
-async def test_progress_goes_on_where_the_part_ended(hub, config, workspace) -> None:
+async def test_progress_continues_at_the_resumed_position(hub, config, workspace) -> None:
     server, url = hub
     server.break_after = 300_000
     seen: list[tuple[int, int | None]] = []
@@ -306,14 +304,14 @@ async def test_progress_goes_on_where_the_part_ended(hub, config, workspace) -> 
     assert (done[0], done[-1]) == (0, len(BODY))
 
 
-async def test_an_empty_file_is_a_file(hub, config, workspace) -> None:
+async def test_an_empty_file_can_be_downloaded(hub, config, workspace) -> None:
     server, url = hub
     server.body = b""
     outcome = await run(config(sha=hashlib.sha256(b"").hexdigest()), workspace.root, url)
     assert (outcome.state, outcome.size) == ("downloaded", 0)
 
 
-async def test_a_login_page_is_refused_and_kept_for_a_look(hub, config, workspace) -> None:
+async def test_a_login_page_is_refused_and_saved_as_rejected(hub, config, workspace) -> None:
     server, url = hub
     server.body = b"<html>please log in</html>"
     with pytest.raises(DataError) as caught:
@@ -327,7 +325,7 @@ async def test_a_login_page_is_refused_and_kept_for_a_look(hub, config, workspac
 
 
 class Short:
-    """A transport of one's own whose body ends early without a word, once."""
+    """A transport whose first body ends early without an error."""
 
     validators = Validators(etag='"one"')
     total = len(BODY)
@@ -348,7 +346,7 @@ class Short:
         yield BODY[self.offset :] if self.offset else BODY[:300_000]
 
 
-async def test_a_body_shorter_than_it_was_said_to_be_is_no_file(config, workspace) -> None:
+async def test_a_body_shorter_than_its_announced_length_is_resumed(config, workspace) -> None:
     fetch = Short()
     outcome = await module.download(config(sha=None), workspace.root, fetch=fetch, environment={}.get)
     assert (outcome.sha256, fetch.offsets) == (SHA, [0, 300_000])
@@ -357,20 +355,20 @@ async def test_a_body_shorter_than_it_was_said_to_be_is_no_file(config, workspac
 # ------------------------------------------------------------------ disks, locks, interruptions
 
 
-async def test_a_full_disk_is_no_lost_connection_and_resumes_once_there_is_room(hub, config, workspace) -> None:
+async def test_a_full_disk_is_not_retried_and_the_download_resumes_later(hub, config, workspace) -> None:
     server, url = hub
     with disk_of(400_000), pytest.raises(OSError) as caught:
         await run(config(), workspace.root, url)
     assert str(caught.value) == f"[Errno 27] File too large: '{target_of(workspace.root)}.part'"
-    assert len(server.requests) == 1, "it is not the server's fault, so it is not asked again"
+    assert len(server.requests) == 1, "a full disk is not an error of the server, so there is no retry"
     assert left_beside(workspace.root) == [".lock", ".part", ".part.json"]
     part = target_of(workspace.root).with_name("big.bin.json.part").stat().st_size
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert server.asked == [None, f"bytes={part}-"]
+    assert server.requested_ranges == [None, f"bytes={part}-"]
     assert 0 < part <= 400_000
 
 
-async def test_a_folder_that_cannot_be_made_is_named(hub, config, workspace) -> None:
+async def test_an_invalid_datasets_folder_is_named_in_the_error(hub, config, workspace) -> None:
     _, url = hub
     (workspace.root / "datasets").write_text("a file where a folder should be")
     with pytest.raises(OSError, match="datasets"):
@@ -391,10 +389,10 @@ async def test_a_cancelled_download_resumes(hub, config, workspace) -> None:
     assert not target_of(workspace.root).exists()
     server.pause_s = 0
     assert (await run(config(), workspace.root, url)).sha256 == SHA
-    assert int(str(server.asked[1]).removeprefix("bytes=").rstrip("-")) >= 200_000
+    assert int(str(server.requested_ranges[1]).removeprefix("bytes=").rstrip("-")) >= 200_000
 
 
-async def test_a_wrong_file_in_its_place_is_moved_aside_then_fetched(hub, config, workspace) -> None:
+async def test_a_wrong_file_at_the_target_is_moved_aside_and_downloaded_again(hub, config, workspace) -> None:
     server, url = hub
     target = target_of(workspace.root)
     target.parent.mkdir(parents=True)
@@ -407,7 +405,7 @@ async def test_a_wrong_file_in_its_place_is_moved_aside_then_fetched(hub, config
     assert target.read_bytes() == BODY
 
 
-async def test_the_digest_is_remembered_until_the_file_changes(hub, config, workspace) -> None:
+async def test_the_checked_note_stores_the_digest_and_is_rewritten_if_invalid(hub, config, workspace) -> None:
     _, url = hub
     await run(config(), workspace.root, url)
     target = target_of(workspace.root)
@@ -417,10 +415,10 @@ async def test_the_digest_is_remembered_until_the_file_changes(hub, config, work
     for text in ("", "[]", "{}", json.dumps(known | {"size": 1}), json.dumps(known | {"sha256": None})):
         note.write_text(text)
         assert (await run(config(), workspace.root, url)).state == "up to date"
-        assert json.loads(note.read_text()) == known, "what cannot be trusted is made again"
+        assert json.loads(note.read_text()) == known, "an invalid note is written again"
 
 
-async def test_a_process_that_holds_the_lock_is_waited_for(hub, config, workspace) -> None:
+async def test_a_download_waits_for_the_lock_of_another_process(hub, config, workspace) -> None:
     server, url = hub
     target = target_of(workspace.root)
     target.parent.mkdir(parents=True)
@@ -440,7 +438,7 @@ async def test_a_process_that_holds_the_lock_is_waited_for(hub, config, workspac
     assert target.read_bytes() == BODY
 
 
-async def test_a_lock_is_free_again_however_its_holder_ended(tmp_path: Path) -> None:
+async def test_file_lock_is_released_after_an_error(tmp_path: Path) -> None:
     lock = tmp_path / "x.lock"
     with pytest.raises(RuntimeError, match="in the middle"):
         async with file_lock(lock):
@@ -472,14 +470,14 @@ async def test_a_lock_is_free_again_however_its_holder_ended(tmp_path: Path) -> 
         ({"kind": "url", "path": "https://example.org/f.json"}, "http://mirror:1", "https://example.org/f.json"),
     ],
 )
-def test_the_address_of_a_file(config, changes, endpoint, url) -> None:
+def test_origin_of_returns_the_URL_and_token_of_a_file(config, changes, endpoint, url) -> None:
     environment = {"HF_ENDPOINT": endpoint, "HF_TOKEN": "secret"}
     origin = origin_of(config(**changes), environment.get)
     assert origin is not None and origin.url == url
     assert origin.token == (None if changes.get("kind") == "url" else "secret")
 
 
-async def test_local_data_is_told_where_it_belongs(workspace, config) -> None:
+async def test_downloading_local_data_names_the_expected_path(workspace, config) -> None:
     workspace.manifest("notes")
     local = workspace.config("notes")
     with pytest.raises(DataError) as caught:
@@ -488,7 +486,7 @@ async def test_local_data_is_told_where_it_belongs(workspace, config) -> None:
     assert caught.value.hint == f"put the file at {workspace.root / 'data.jsonl'}, or use --from FILE"
 
 
-async def test_local_data_that_is_there_is_up_to_date_wherever_it_lies_and_is_never_moved(workspace, config) -> None:
+async def test_existing_local_data_is_up_to_date_and_is_not_moved(workspace, config) -> None:
     workspace.manifest("notes", [{"content": "x", "question": "?", "answer": "!"}])
     found = await run(workspace.config("notes"), workspace.root, "")
     beside = workspace.root / "configs" / "benchmarks" / "notes" / "data.jsonl"
@@ -502,7 +500,7 @@ async def test_local_data_that_is_there_is_up_to_date_wherever_it_lies_and_is_ne
     assert beside.is_file()
 
 
-def test_another_file_of_the_same_size_and_time_is_checked_anew(workspace) -> None:
+def test_a_replaced_file_of_equal_size_and_time_is_hashed_again(workspace) -> None:
     target = target_of(workspace.root)
     target.parent.mkdir(parents=True)
     target.write_bytes(BODY)

@@ -1,4 +1,4 @@
-"""Several files of one benchmark: each comes to its place, is resumed, and is named where it cannot be reached."""
+"""Downloads of several files: each has its path, is resumed, and is named in errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def two(workspace: Workspace, config: object) -> BenchmarkConfig:
     return Catalog.load(workspace.root).benchmark("two")
 
 
-async def test_every_file_comes_to_its_place_and_is_fetched_once(hub, two, workspace) -> None:
+async def test_all_files_of_a_benchmark_are_downloaded_to_their_paths_once(hub, two, workspace) -> None:
     server, url = hub
     server.break_after = 300_000
     outcome = await run(two, workspace.root, url)
@@ -43,13 +43,13 @@ async def test_every_file_comes_to_its_place_and_is_fetched_once(hub, two, works
     for name in ("a.json", "deep/b.json"):
         assert (workspace.root / "datasets/two" / name).read_bytes() == BODY
     assert server.requests[0][0] == "/datasets/acme/set/resolve/main/main/a.json"
-    assert any(asked and asked.startswith("bytes=") for asked in server.asked)
+    assert any(requested and requested.startswith("bytes=") for requested in server.requested_ranges)
     requests = len(server.requests)
     assert (await run(two, workspace.root, url)).state == "up to date"
     assert len(server.requests) == requests
 
 
-async def test_a_file_that_cannot_be_reached_is_named_with_its_place(hub, two, workspace) -> None:
+async def test_an_unavailable_file_of_several_is_named_in_the_hint(hub, two, workspace) -> None:
     server, url = hub
     server.status = 404
     with pytest.raises(DataError) as refused:
@@ -57,14 +57,14 @@ async def test_a_file_that_cannot_be_reached_is_named_with_its_place(hub, two, w
     assert "datasets/two/a.json" in str(refused.value.hint)
 
 
-def test_addresses_are_no_part_of_the_digest(two, workspace) -> None:
+def test_download_URLs_do_not_change_config_sha256(two, workspace) -> None:
     digest = config_sha256(two)
     workspace.yaml("two", YAML.format(fetch=""))
     assert config_sha256(Catalog.load(workspace.root).benchmark("two")) == digest
 
 
 @pytest.mark.parametrize("pair", ["../a.json: hf:acme/set/a.json", "a.json: acme"])
-def test_a_place_outside_and_an_address_that_leads_nowhere_are_refused(workspace, pair) -> None:
+def test_fetch_refuses_a_path_outside_the_workspace_and_an_invalid_source(workspace, pair) -> None:
     workspace.yaml("two", YAML.format(fetch=f"  fetch:\n    {pair}"))
     with pytest.raises(ConfigError):
         Catalog.load(workspace.root).benchmark("two")

@@ -1,4 +1,4 @@
-"""``bench download`` of each benchmark that ships, without a network: the file, its address and its place are named."""
+"""``bench download`` of each shipped benchmark without network: the error names file, URL and path."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @each_row("name", CONFIGS)
-async def test_the_file_its_address_and_its_place_are_named(name: str, tmp_path: Path) -> None:
+async def test_an_unreachable_download_names_file_URL_and_path(name: str, tmp_path: Path) -> None:
     config = Catalog.load(ROOT).benchmark(name)
     if is_shipped(config):
         pytest.skip("the data is bundled")
     error = await refused(name, tmp_path)
-    told = f"{error} {error.hint}"
+    expected = f"{error} {error.hint}"
     first = tmp_path / next(iter(config.data.fetch)) if config.data.fetch else needed_paths(config, tmp_path)[0]
-    assert str(first) in told
+    assert str(first) in expected
     addressed = config.data.fetch or config.data.type != "local"
-    assert not addressed or "cannot reach" in told
+    assert not addressed or "cannot reach" in expected
     address = next(iter(config.data.fetch.values()), "http")
-    assert not addressed or address in told
+    assert not addressed or address in expected
     if not addressed:
         assert all(str(path) in error.hint for path in needed_paths(config, tmp_path))
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
 
 
 @pytest.mark.parametrize("name", ["lmeb", "membench", "prefeval"])
-async def test_one_file_is_not_taken_for_many(name: str, tmp_path: Path) -> None:
+async def test_one_given_file_is_refused_for_a_benchmark_with_several_files(name: str, tmp_path: Path) -> None:
     (tmp_path / "given.json").write_text("[]", encoding="utf-8")
     error = await refused(name, tmp_path, str(tmp_path / "given.json"))
     assert "put the files at" in error.hint

@@ -1,4 +1,4 @@
-"""An empty csv cell: absent wherever a value may be absent, never a date, a type, an answer or a reference."""
+"""Empty CSV cells: an optional value is absent, a required one is an error."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def cells(**changes: str) -> str:
     return ",".join(values[name] for name in names) + "\n"
 
 
-def test_a_full_record_fills_the_item(workspace: Workspace) -> None:
+def test_a_complete_CSV_record_fills_all_fields_of_the_item(workspace: Workspace) -> None:
     item = opened(workspace, cells()).item("1")
     assert item.question_date is not None and iso_utc(item.question_date) == "2024-05-01T00:00:00Z"
     assert (item.question_type, item.answers, item.metadata) == ("fact", ("A",), {"place": "here"})
 
 
-def test_an_empty_date_is_no_date(workspace: Workspace) -> None:
+def test_an_empty_date_cell_means_no_question_date(workspace: Workspace) -> None:
     dataset = opened(workspace, cells(asked=""), cells(id="2"))
     assert dataset.item("1").question_date is None
     assert dataset.item("2").question_date is not None
 
 
-def test_a_date_that_is_there_must_still_be_readable(workspace: Workspace) -> None:
+def test_a_nonempty_invalid_date_cell_is_an_error(workspace: Workspace) -> None:
     with pytest.raises(BenchError, match=r'cells\.csv:2: asked is not a date that can be read: "soon" \(row 1\)'):
         opened(workspace, cells(asked="soon"))
     with pytest.raises(BenchError, match=r'asked is not a date that can be read: " "'):
         opened(workspace, cells(asked=" "))
 
 
-def test_an_empty_type_is_no_type(workspace: Workspace) -> None:
+def test_an_empty_type_cell_means_no_question_type(workspace: Workspace) -> None:
     dataset = opened(workspace, cells(kind=""), cells(id="2"))
     assert dataset.item("1").question_type is None
     assert dict(dataset.counts.question_types) == {"fact": 1}
@@ -69,17 +69,17 @@ def test_an_empty_type_is_no_type(workspace: Workspace) -> None:
     assert list(dataset.known_types()) == ["fact"]
 
 
-def test_an_empty_type_breaks_no_list_of_types(workspace: Workspace) -> None:
+def test_an_empty_type_cell_is_allowed_with_a_list_of_questionTypes(workspace: Workspace) -> None:
     assert len(opened(workspace, cells(kind=""), extra="questionTypes: [{name: fact}]\n")) == 1
     with pytest.raises(BenchError, match='did you mean "fact"'):
         opened(workspace, cells(kind="facts"), extra="questionTypes: [{name: fact}]\n")
 
 
-def test_an_empty_metadata_cell_is_not_carried(workspace: Workspace) -> None:
+def test_an_empty_metadata_cell_is_omitted(workspace: Workspace) -> None:
     assert opened(workspace, cells(where="")).item("1").metadata == {}
 
 
-def test_an_empty_answer_is_missing_unless_the_item_abstains(workspace: Workspace) -> None:
+def test_an_empty_answer_cell_is_an_error_unless_the_item_abstains(workspace: Workspace) -> None:
     with pytest.raises(BenchError) as caught:
         opened(workspace, cells(a=""))
     assert str(caught.value).endswith('cells.csv:2: a is missing, and "1" is not an abstention item (row 1)')
@@ -87,24 +87,24 @@ def test_an_empty_answer_is_missing_unless_the_item_abstains(workspace: Workspac
     assert [(item.abstention, item.answers) for item in map(dataset.item, ("1", "2"))] == [(True, ()), (False, ("A",))]
 
 
-def test_an_empty_flag_is_no_flag(workspace: Workspace) -> None:
+def test_an_empty_abstention_cell_means_the_item_does_not_abstain(workspace: Workspace) -> None:
     dataset = opened(workspace, cells(skip=""), extra="abstention: {field: skip}\n")
     assert not dataset.item("1").abstention
 
 
-def test_an_empty_reference_is_no_evidence_and_says_so(workspace: Workspace) -> None:
+def test_an_empty_evidence_cell_gives_the_flag_evidence_missing(workspace: Workspace) -> None:
     dataset = opened(workspace, cells(gold=""), cells(id="2", gold="2"), extra="evidence: {sessionIdsField: gold}\n")
     assert dataset.item("1").flags == ("evidence_missing",)
     assert dataset.item("2").evidence.sessions == ("2",)
     assert dict(dataset.counts.flags) == {"evidence_missing": 1}
 
 
-def test_an_empty_question_is_an_error_where_every_row_asks(workspace: Workspace) -> None:
+def test_an_empty_question_cell_is_an_error(workspace: Workspace) -> None:
     with pytest.raises(BenchError, match=r"cells\.csv:2: q is missing \(row 1\)"):
         opened(workspace, cells(q=""))
 
 
-def test_an_empty_question_adds_a_document_to_a_shared_corpus(workspace: Workspace) -> None:
+def test_a_row_without_question_adds_a_document_to_a_shared_corpus(workspace: Workspace) -> None:
     records = (cells(c="one"), cells(id="2", q="", a="", c="two"), cells(id="3", room="s", c="three"))
     dataset = opened(workspace, *records, extra="corpus: {field: room}\n")
     assert [ref.id for ref in dataset.items()] == ["1", "3"]
@@ -113,26 +113,26 @@ def test_an_empty_question_adds_a_document_to_a_shared_corpus(workspace: Workspa
 
 
 @pytest.mark.parametrize("name", ["id", "room"])
-def test_an_empty_id_is_an_error(workspace: Workspace, name: str) -> None:
+def test_an_empty_id_cell_is_an_error(workspace: Workspace, name: str) -> None:
     with pytest.raises(BenchError, match=rf'cells\.csv:2: {name} must be an id, not: ""'):
         opened(workspace, cells(**{name: ""}), extra="corpus: {field: room}\n")
 
 
-def test_an_empty_cut_off_sees_everything(workspace: Workspace) -> None:
+def test_an_empty_visibility_cell_shows_the_whole_corpus(workspace: Workspace) -> None:
     dataset = opened(workspace, cells(until=""), cells(id="2", until="0"), extra="visibility: {field: until}\n")
     assert list(dataset.corpora()) == ["1", "2@0"]
     assert dataset.item("1").visible_until is None
     assert [len(dataset.memories(corpus)) for corpus in dataset.corpora()] == [1, 0]
 
 
-def test_empty_choices_are_missing(workspace: Workspace) -> None:
+def test_an_empty_choices_cell_is_an_error(workspace: Workspace) -> None:
     yaml = YAML.replace("answer: a", "choices: choices\n  choiceAnswer: right").replace("exact-match", "mcq")
     assert opened(workspace, cells(), yaml=yaml).item("1").choices == ("x",)
     with pytest.raises(BenchError, match=r"cells\.csv:2: choices is missing"):
         opened(workspace, cells(choices=""), yaml=yaml)
 
 
-def test_the_content_digest_is_over_the_texts_of_the_file(workspace: Workspace) -> None:
+def test_content_sha256_treats_an_empty_cell_as_an_empty_text(workspace: Workspace) -> None:
     """An empty cell is an empty text there: the same table as jsonl of texts has the same digest."""
     names = FIELDS.strip().split(",")
     rows = [dict(zip(names, cells(asked="", kind="").strip().split(","), strict=True))]
@@ -142,7 +142,7 @@ def test_the_content_digest_is_over_the_texts_of_the_file(workspace: Workspace) 
     assert workspace.open("lines").content_sha256 == table.content_sha256
 
 
-def test_a_json_date_that_is_an_empty_text_is_still_unreadable(workspace: Workspace) -> None:
+def test_an_empty_date_text_in_JSONL_is_an_error(workspace: Workspace) -> None:
     workspace.yaml("lines", YAML.replace("cells", "lines").replace("csv", "jsonl"))
     workspace.data("lines.jsonl", '{"id": "1", "q": "Q?", "a": "A", "c": "C", "asked": ""}')
     with pytest.raises(BenchError, match=r'lines\.jsonl:1: asked is not a date that can be read: ""'):

@@ -1,4 +1,4 @@
-"""Whatever key of a benchmark is a path into the data, a path that leads nowhere is told: an error or a note."""
+"""Path keys of a benchmark: a path that matches nothing is reported as an error or a note."""
 
 from __future__ import annotations
 
@@ -174,8 +174,8 @@ def places_in(tree: Mapping[str, object], model: type[BaseModel]) -> Iterator[tu
     yield from walk(tree, ())
 
 
-def told(workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]) -> list[str]:
-    """What is said of a config in which one path leads nowhere."""
+def findings(workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]) -> list[str]:
+    """Return the findings for a config in which one path matches nothing."""
     changed = copy.deepcopy(dict(tree))
     node: dict[str, object] = changed
     for part in at[:-1]:
@@ -197,7 +197,7 @@ def told(workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]) 
 
 CONFIGS = [FLAT, NESTED, JOINED, *MANIFESTS]
 OVERRULED = {("deletion-check", ("ingestion", "verify_query_field"))}
-"""nobody reads it: the protocol's own key comes before it"""
+"""not read: the key of the protocol has precedence"""
 
 
 def cases() -> Iterator[tuple[Mapping[str, object], tuple[str, ...]]]:
@@ -210,20 +210,20 @@ def cases() -> Iterator[tuple[Mapping[str, object], tuple[str, ...]]]:
 
 
 @pytest.mark.parametrize("tree", CONFIGS, ids=range(len(CONFIGS)))
-def test_of_a_config_that_fits_nothing_is_told(workspace: Workspace, tree: Mapping[str, object]) -> None:
-    assert [text for text in told(workspace, tree, ()) if "evidence that is neither a session" not in text] == []
+def test_a_config_that_matches_its_data_has_no_findings(workspace: Workspace, tree: Mapping[str, object]) -> None:
+    assert [text for text in findings(workspace, tree, ()) if "evidence that is neither a session" not in text] == []
 
 
 @each_row(("tree", "at"), cases())
-def test_a_path_that_leads_nowhere_is_told_by_its_name(
+def test_a_path_that_matches_nothing_is_reported_by_its_name(
     tmp_path: Path, tree: Mapping[str, object], at: tuple[str, ...]
 ) -> None:
     workspace = Workspace(tmp_path)
-    found = told(workspace, tree, at)
+    found = findings(workspace, tree, at)
     assert any(NOWHERE in text for text in found), found
 
 
-def test_every_key_that_is_a_path_stands_in_one_of_the_configs_above() -> None:
+def test_the_configs_of_this_module_use_every_path_key() -> None:
     assert keys_of(BenchmarkFile, FLAT, NESTED, JOINED) == set(map(spelled, paths_of(BenchmarkFile)))
     assert keys_of(Manifest, *MANIFESTS) == set(map(spelled, paths_of(Manifest)))
 

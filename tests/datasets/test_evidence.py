@@ -1,4 +1,4 @@
-"""Evidence and corpora: what a reference names, what is repaired or set aside, and how names stay unique."""
+"""Evidence and corpora: references are resolved, repaired or flagged, and ids become unique."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def session(name: str, *turns: RawTurn) -> RawSession:
 
 
 @given(st.lists(st.sampled_from(["a", "b", "a~2", "a~3", "a~2~2"]), max_size=12))
-def test_sessions_get_names_of_their_own_and_the_first_keeps_its_name(ids: list[str]) -> None:
+def test_repeated_session_ids_get_unique_names_and_the_first_is_unchanged(ids: list[str]) -> None:
     built = build_corpus("c", [session(name) for name in ids], ())
     names = [found.id for found in built.corpus.sessions]
     assert len(set(names)) == len(ids)
@@ -43,7 +43,7 @@ def test_sessions_get_names_of_their_own_and_the_first_keeps_its_name(ids: list[
 
 
 @given(st.lists(st.sampled_from(["D1:1", "D1:2", "D1:1~2", None]), max_size=10))
-def test_turns_get_names_of_their_own_in_the_whole_corpus(ids: list[str | None]) -> None:
+def test_turn_ids_are_unique_in_the_whole_corpus(ids: list[str | None]) -> None:
     half = len(ids) // 2
     raw = [
         session(f"s{n}", *(RawTurn(id=name, text="x") for name in part))
@@ -58,14 +58,14 @@ def test_turns_get_names_of_their_own_in_the_whole_corpus(ids: list[str | None])
     )
 
 
-def test_turns_without_ids_are_counted_inside_their_session() -> None:
+def test_turns_without_ids_are_numbered_within_their_session() -> None:
     raw = [session("s", RawTurn(id=None, text="a"), RawTurn(id="own", text="b"), RawTurn(id=None, text="c"))] * 2
     built = build_corpus("c", raw, ())
     names = [[found.id for found in one.turns] for one in built.corpus.sessions]
     assert names == [["s#1", "own", "s#3"], ["s~2#1", "own~2", "s~2#3"]]
 
 
-def test_turns_that_are_not_ingested_are_counted_all_the_same() -> None:
+def test_turns_of_removed_roles_still_count_in_the_numbering() -> None:
     turns = [RawTurn(id=None, text="a", role="user"), RawTurn(id=None, text="b", role="assistant")]
     built = build_corpus("c", [session("s", *turns)], {"user"})
     assert [found.id for found in built.corpus.sessions[0].turns] == ["s#2"]
@@ -73,12 +73,12 @@ def test_turns_that_are_not_ingested_are_counted_all_the_same() -> None:
     assert built.lookup.turns == {"s#1": "s", "s#2": "s"}
 
 
-def test_a_session_left_without_turns_counts_as_empty() -> None:
+def test_a_session_with_only_removed_turns_is_flagged_as_empty() -> None:
     built = build_corpus("c", [session("s", RawTurn(id=None, text="a", role="user")), session("t")], {"user"})
     assert built.flags == Counter({"session_empty": 2})
 
 
-def test_a_larger_corpus_weighs_more() -> None:
+def test_the_size_of_a_corpus_grows_with_its_text() -> None:
     small, large = (build_corpus("c", [session("s", RawTurn(id=None, text="x" * n))], ()).size for n in (10, 1010))
     assert large - small == 1000
     assert build_corpus("c", [], ()).size == 0
@@ -88,7 +88,7 @@ def test_a_larger_corpus_weighs_more() -> None:
 
 
 @given(st.integers(0, 999), st.integers(0, 999), st.sampled_from(["", ":"]), st.integers(0, 3), st.integers(0, 3))
-def test_a_dialog_reference_is_brought_into_one_form(session: int, turn: int, colon: str, pad: int, zeros: int) -> None:
+def test_dialog_references_are_normalized(session: int, turn: int, colon: str, pad: int, zeros: int) -> None:
     written = f"D{colon}{'0' * pad}{session}:{'0' * zeros}{turn}"
     assert split_references(written) == [f"D{session}:{turn}"]
 
@@ -96,7 +96,7 @@ def test_a_dialog_reference_is_brought_into_one_form(session: int, turn: int, co
 @given(
     st.lists(st.sampled_from(["D1:1", "D2:03", "D:4:5", "x", "D"]), max_size=5), st.sampled_from([" ", ";", ", ", "; "])
 )
-def test_a_list_in_one_text_is_its_parts(parts: list[str], joint: str) -> None:
+def test_a_text_with_several_references_is_split(parts: list[str], joint: str) -> None:
     assert split_references(joint.join(parts)) == [repaired for part in parts for repaired in split_references(part)]
 
 
@@ -137,7 +137,9 @@ D = {
         ([None], (), ("evidence_missing",)),
     ],
 )
-def test_dialog_references(tmp_path: Path, gold: object, turns: tuple[str, ...], flags: tuple[str, ...]) -> None:
+def test_dialog_refs_resolves_repairs_and_flags_references(
+    tmp_path: Path, gold: object, turns: tuple[str, ...], flags: tuple[str, ...]
+) -> None:
     workspace = Workspace(tmp_path)
     workspace.yaml("talk", TALK % ", parser: dialog_refs")
     workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])
@@ -158,7 +160,7 @@ def test_dialog_references(tmp_path: Path, gold: object, turns: tuple[str, ...],
         (["", "D1:1"], Evidence(sessions=("session_1",), turns=("D1:1",)), ("evidence_unresolved",)),
     ],
 )
-def test_direct_references_are_taken_as_they_are(
+def test_the_direct_parser_does_not_repair_references(
     workspace: Workspace, gold: object, evidence: Evidence, flags: tuple[str, ...]
 ) -> None:
     workspace.yaml("talk", TALK % "")
@@ -168,7 +170,7 @@ def test_direct_references_are_taken_as_they_are(
 
 
 @pytest.mark.parametrize("gold", [{"a": "D1:1"}, [{"id": "D1:1"}]])
-def test_what_is_no_reference(workspace: Workspace, gold: object) -> None:
+def test_a_reference_that_is_neither_text_nor_list_is_an_error(workspace: Workspace, gold: object) -> None:
     workspace.yaml("talk", TALK % "")
     workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])
     with pytest.raises(BenchError, match=r"talk\.json: \[0\]\.gold: gold must be text or a list of texts, not: "):
@@ -185,7 +187,7 @@ def test_references_may_be_nested_in_lists_and_maps(workspace: Workspace, gold: 
 # ------------------------------------------------------------------ flags of a chat
 
 
-def test_a_gold_session_without_a_flagged_turn_is_counted(chat) -> None:
+def test_an_evidence_session_without_flagged_turn_is_flagged_evidence_turns_missing(chat) -> None:
     sessions = [[turn("a")], [turn("b", has_answer=True)]]
     dataset = chat(row(sessions=sessions), row(id="q2_abs", sessions=sessions))
     assert dataset.item("q1").flags == ("evidence_turns_missing",)
@@ -194,38 +196,38 @@ def test_a_gold_session_without_a_flagged_turn_is_counted(chat) -> None:
     assert dict(dataset.counts.flags) == {"evidence_turns_missing": 1}
 
 
-def test_an_item_without_a_reference_takes_every_flagged_turn(chat) -> None:
+def test_without_references_all_flagged_turns_are_evidence(chat) -> None:
     dataset = chat(row(gold=[], sessions=[[turn("a", has_answer=True)], [turn("b", has_answer=True)]]))
     assert dataset.item("q1").evidence == Evidence(sessions=("s2", "s1"), turns=("s2#1", "s1#1"))
     assert dataset.item("q1").flags == ()
 
 
-def test_a_flag_that_is_false_or_null_flags_nothing(chat) -> None:
+def test_a_turn_flag_of_false_or_null_marks_no_evidence(chat) -> None:
     dataset = chat(row(gold=[], sessions=[[turn("a", has_answer=False)], [turn("b", has_answer=None)]]))
     assert dataset.item("q1").evidence == Evidence()
     assert dataset.item("q1").flags == ("evidence_missing",)
 
 
-def test_a_flag_in_the_second_of_two_sessions_of_one_name_is_no_evidence(chat) -> None:
+def test_a_flagged_turn_in_a_session_with_a_repeated_id_is_not_evidence(chat) -> None:
     sessions = [[turn("a")], [turn("b", has_answer=True)]]
     dataset = chat(row(ids=["s1", "s1"], dates=["2024-01-01", "2024-01-02"], sessions=sessions))
     assert dataset.item("q1").evidence == Evidence(sessions=("s1",))
     assert dict(dataset.counts.flags) == {"evidence_turns_missing": 1, "session_id_repeated": 1}
 
 
-def test_without_a_reference_only_the_first_session_of_a_name_has_flagged_turns(chat) -> None:
+def test_without_references_only_the_first_session_of_a_repeated_id_has_evidence_turns(chat) -> None:
     sessions = [[turn("a", has_answer=True)], [turn("b", has_answer=True)]]
     dataset = chat(row(ids=["s1", "s1"], dates=["2024-01-01", "2024-01-02"], sessions=sessions, gold=[]))
     assert dataset.item("q1").evidence == Evidence(sessions=("s1",), turns=("s1#1",))
 
 
-def test_an_abstention_item_misses_no_evidence(chat) -> None:
+def test_abstention_items_are_not_flagged_evidence_missing(chat) -> None:
     sessions = [[turn("a")], [turn("b")]]
     dataset = chat(row(gold=[], sessions=sessions), row(id="q2_abs", gold=[], sessions=sessions))
     assert [dataset.item(name).flags for name in ("q1", "q2_abs")] == [("evidence_missing",), ()]
 
 
-def test_evidence_of_a_role_that_is_not_ingested_leaves_turn_by_turn(chat) -> None:
+def test_evidence_turns_of_removed_roles_are_dropped_and_flagged(chat) -> None:
     sessions = [[turn("a", has_answer=True), turn("b", "assistant", has_answer=True)], [turn("c", has_answer=True)]]
     extra = "ingestion: {preprocessing: {removeRoles: [user]}}\n"
     dataset = chat(row(sessions=sessions, gold=["s1", "s2"]), extra=extra)
@@ -233,7 +235,7 @@ def test_evidence_of_a_role_that_is_not_ingested_leaves_turn_by_turn(chat) -> No
     assert dataset.item("q1").flags == ("evidence_removed",)
 
 
-def test_a_session_of_evidence_stays_while_a_turn_of_it_is_ingested(workspace: Workspace) -> None:
+def test_an_evidence_session_stays_if_one_of_its_turns_is_ingested(workspace: Workspace) -> None:
     """Without turn evidence any turn may have held it: only a session of which nothing is left is removed."""
     workspace.yaml(
         "s",
@@ -250,7 +252,7 @@ def test_a_session_of_evidence_stays_while_a_turn_of_it_is_ingested(workspace: W
 
 
 @each_row("gold", list(permutations(["D1:2", "D1:1", "D2:1", "D9:9"]))[::4])
-def test_the_order_of_references_changes_nothing(workspace: Workspace, gold: tuple[str, ...]) -> None:
+def test_the_order_of_references_does_not_change_the_evidence(workspace: Workspace, gold: tuple[str, ...]) -> None:
     workspace.yaml("talk", TALK % "")
     workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])
     item = workspace.open("talk").item("r")

@@ -1,4 +1,4 @@
-"""Where a data file is looked for, which digest it must have, and what validate makes of it all."""
+"""Locating a data file, its expected digest, and the findings of validate."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REMOTE = "{type: url, path: 'http://127.0.0.1:9/d.jsonl', localPath: datasets/b/
 # ------------------------------------------------------------------ looking
 
 
-def test_beside_the_config_comes_before_the_workspace(workspace: Workspace) -> None:
+def test_the_config_folder_is_searched_before_the_workspace(workspace: Workspace) -> None:
     beside = workspace.yaml("b", yaml(LOCAL)).parent / "d.jsonl"
     inside = workspace.root / "d.jsonl"
     config = workspace.config("b")
@@ -56,12 +56,12 @@ def test_beside_the_config_comes_before_the_workspace(workspace: Workspace) -> N
     assert find_file(config, workspace.root) == beside
 
 
-def test_a_folder_of_that_name_is_no_file(workspace: Workspace) -> None:
+def test_a_folder_with_the_name_of_the_data_file_is_not_used(workspace: Workspace) -> None:
     (workspace.yaml("b", yaml(LOCAL)).parent / "d.jsonl").mkdir()
     assert find_file(workspace.config("b"), workspace.root) is None
 
 
-def test_a_whole_path_is_the_only_place(workspace: Workspace, tmp_path_factory) -> None:
+def test_an_absolute_path_is_searched_only_there(workspace: Workspace, tmp_path_factory) -> None:
     path = tmp_path_factory.mktemp("far") / "d.jsonl"
     path.write_text(ROW)
     workspace.yaml("b", yaml(f"{{type: local, path: {path}}}"))
@@ -70,19 +70,19 @@ def test_a_whole_path_is_the_only_place(workspace: Workspace, tmp_path_factory) 
     assert workspace.open("b").path == path
 
 
-def test_a_download_lands_where_the_config_says(workspace: Workspace) -> None:
+def test_cache_path_is_the_localPath_of_the_config(workspace: Workspace) -> None:
     workspace.yaml("b", yaml(REMOTE))
     assert cache_path(workspace.config("b"), workspace.root) == workspace.root / "datasets" / "b" / "d.jsonl"
 
 
-def test_a_child_uses_the_file_beside_its_parent(workspace: Workspace) -> None:
+def test_a_child_config_uses_the_data_file_next_to_its_parent(workspace: Workspace) -> None:
     workspace.yaml("b", yaml(LOCAL)).with_name("d.jsonl").write_text(ROW)
     workspace.yaml("child", "extends: b\nname: child\n")
     assert workspace.open("child").sha256 == workspace.open("b").sha256 == SHA
 
 
 @each_row(
-    ("name", "told", "form"),
+    ("name", "option", "form"),
     [
         ("d.json", "", "json"),
         ("d.JSONL", "", "jsonl"),
@@ -92,15 +92,17 @@ def test_a_child_uses_the_file_beside_its_parent(workspace: Workspace) -> None:
         ("d.json", ", format: jsonl", "jsonl"),
     ],
 )
-def test_the_format_is_the_configs_else_the_suffixs(workspace: Workspace, name: str, told: str, form: str) -> None:
-    workspace.yaml("b", yaml(f"{{type: local, path: ./{name}{told}}}"))
+def test_the_file_format_comes_from_the_config_or_else_the_suffix(
+    workspace: Workspace, name: str, option: str, form: str
+) -> None:
+    workspace.yaml("b", yaml(f"{{type: local, path: ./{name}{option}}}"))
     assert format_of(workspace.config("b"), Path(name)) == form
 
 
 # ------------------------------------------------------------------ the digest
 
 
-def test_the_right_digest_opens_and_another_says_both(workspace: Workspace) -> None:
+def test_a_different_sha256_is_refused_with_both_digests(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(f"{{type: local, path: ./d.jsonl, sha256: {SHA}}}")).with_name("d.jsonl")
     path.write_text(ROW)
     assert checked_file(workspace.config("b"), workspace.root).sha256 == SHA
@@ -112,7 +114,7 @@ def test_the_right_digest_opens_and_another_says_both(workspace: Workspace) -> N
     assert caught.value.hint == "this is another version of the file: download the version that the config expects"
 
 
-def test_a_local_file_is_checked_each_time_whatever_its_time_says(workspace: Workspace) -> None:
+def test_a_local_file_is_hashed_again_even_if_its_time_is_unchanged(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(f"{{type: local, path: ./d.jsonl, sha256: {SHA}}}")).with_name("d.jsonl")
     path.write_text(ROW)
     status = path.stat()
@@ -123,7 +125,7 @@ def test_a_local_file_is_checked_each_time_whatever_its_time_says(workspace: Wor
         checked_file(workspace.config("b"), workspace.root)
 
 
-def test_a_downloaded_file_is_remembered_beside_it(workspace: Workspace) -> None:
+def test_the_digest_of_a_downloaded_file_is_stored_next_to_it(workspace: Workspace) -> None:
     workspace.yaml("b", yaml(REMOTE))
     path = workspace.data("b/d.jsonl", ROW)
     assert workspace.open("b").sha256 == SHA
@@ -144,19 +146,21 @@ def test_a_downloaded_file_is_remembered_beside_it(workspace: Workspace) -> None
         (REMOTE, False, "bench download b, or bench download b --from FILE"),
     ],
 )
-def test_how_data_gets_to_its_place(workspace: Workspace, data: str, comes: bool, way: str) -> None:
+def test_download_hint_names_the_command_for_each_kind_of_data(
+    workspace: Workspace, data: str, comes: bool, way: str
+) -> None:
     workspace.yaml("b", yaml(data))
     config = workspace.config("b")
     assert (is_shipped(config), download_hint(config)) == (comes, way)
 
 
-def test_a_licence_that_forbids_handing_out_is_named(workspace: Workspace) -> None:
+def test_download_hint_names_a_license_that_forbids_redistribution(workspace: Workspace) -> None:
     workspace.yaml("b", yaml("{type: local, path: ./d.jsonl, localPath: ./d.jsonl}", more="license: ACME-1\n"))
     way = "bench download b --from FILE; the license (ACME-1) does not allow redistribution"
     assert download_hint(workspace.config("b")) == way
 
 
-def test_absent_data_names_its_place_its_digest_and_the_way(workspace: Workspace) -> None:
+def test_missing_downloadable_data_is_reported_with_path_sha256_and_command(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(REMOTE[:-1] + f", sha256: {SHA}}}"))
     error = missing_file_error(workspace.config("b"), workspace.root)
     place = workspace.root / "datasets" / "b" / "d.jsonl"
@@ -164,7 +168,7 @@ def test_absent_data_names_its_place_its_digest_and_the_way(workspace: Workspace
     assert error.hint == "bench download b, or bench download b --from FILE"
 
 
-def test_absent_data_that_should_ship_names_where_it_was_looked_for(workspace: Workspace) -> None:
+def test_missing_local_data_is_reported_with_the_searched_folders(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(LOCAL))
     with pytest.raises(DataError) as caught:
         open_benchmark(workspace.config("b"), workspace.root)
@@ -172,7 +176,7 @@ def test_absent_data_that_should_ship_names_where_it_was_looked_for(workspace: W
     assert caught.value.hint == f"put it into {path.parent} or {workspace.root}"
 
 
-def test_a_file_whose_bytes_cannot_be_read_is_named(workspace: Workspace) -> None:
+def test_a_file_with_unreadable_bytes_is_reported(workspace: Workspace) -> None:
     workspace.yaml("b", yaml("{type: local, path: /proc/self/mem, format: jsonl}"))
     with pytest.raises(DataError, match=r"^/proc/self/mem: cannot read the file: Input/output error$"):
         workspace.open("b")
@@ -192,7 +196,7 @@ def checked(workspace: Workspace, path: Path) -> Validation:
     )
 
 
-def test_errors_of_config_metrics_plug_ins_and_data_come_together(workspace: Workspace) -> None:
+def test_errors_of_config_metrics_evaluator_and_data_are_reported_together(workspace: Workspace) -> None:
     text = yaml(LOCAL, metrics="[accuracy, recal_at_5]", evaluation="{method: custom, customEvaluator: './j.py:J'}")
     path = workspace.yaml("b", text)
     path.with_name("d.jsonl").write_text("{")
@@ -205,28 +209,28 @@ def test_errors_of_config_metrics_plug_ins_and_data_come_together(workspace: Wor
     ]
 
 
-def test_a_metric_that_is_near_to_nothing_is_named_alone(workspace: Workspace) -> None:
+def test_an_unknown_metric_without_a_similar_name_has_no_suggestion(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(LOCAL, metrics="[zzz]"))
     path.with_name("d.jsonl").write_text(ROW)
     (error,) = checked(workspace, path).errors
     assert str(error) == f'{path}:6:11: unknown metric "zzz"'
 
 
-def test_a_metric_of_ones_own_is_not_looked_up(workspace: Workspace) -> None:
+def test_a_custom_metric_is_not_looked_up_but_its_file_must_exist(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(LOCAL, metrics="[{name: mine, method: custom, evaluator: './m.py:M'}]"))
     path.with_name("d.jsonl").write_text(ROW)
     assert [str(error).partition("yaml:")[2] for error in checked(workspace, path).errors] == [
         '6:40: "./m.py" is not there'
     ]
     (workspace.root / "m.py").write_text("class M: ...\n")
-    assert checked(workspace, path).ok, "a plug-in may lie in the workspace too"
+    assert checked(workspace, path).ok, "a plug-in may be in the workspace too"
 
 
-def test_evidence_that_would_not_be_sent_is_an_error_unless_the_text_is_altered_on_purpose(chat) -> None:
-    said = row(sessions=[[turn("a & b", has_answer=True)], []])
+def test_evidence_missing_from_the_sent_text_is_an_error_unless_altered(chat) -> None:
+    changed = row(sessions=[[turn("a & b", has_answer=True)], []])
 
     def errors(extra: str) -> list[str]:
-        config = chat(said, extra=f"ingestion: {{preprocessing: {{{extra}}}}}\n").config
+        config = chat(changed, extra=f"ingestion: {{preprocessing: {{{extra}}}}}\n").config
         path = config.origin.path
         return [str(error) for error in validate_benchmark(path, Catalog.load(path.parents[2])).errors]
 
@@ -238,7 +242,7 @@ def test_evidence_that_would_not_be_sent_is_an_error_unless_the_text_is_altered_
     )
 
 
-def test_a_file_that_is_no_config_is_one_finding_and_no_crash(workspace: Workspace) -> None:
+def test_an_invalid_config_file_is_one_error_of_validate(workspace: Workspace) -> None:
     path = workspace.yaml("b", "name: b\nname: b\n")
     report = checked(workspace, path)
     assert not report.ok and report.name is None

@@ -1,4 +1,4 @@
-"""The page on benchmarks lists every flag that a dataset can have, and no other."""
+"""The docs page on benchmarks lists exactly the flags that a dataset can have."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.datasets import evidence
 PAGE = Path(__file__).parents[2] / "docs" / "add-a-benchmark.md"
 
 
-def test_the_page_lists_each_flag_with_what_it_counts() -> None:
+def test_the_docs_list_every_flag_of_a_dataset() -> None:
     text = PAGE.read_text(encoding="utf-8").partition("\n## Flags\n")[2].partition("\n## ")[0]
     listed = re.findall(r"^\| `(\w+)` \| (items|sessions) \|", text, flags=re.MULTILINE)
     of_sessions = (corpora.SESSION_EMPTY, corpora.SESSION_JOINED, corpora.SESSION_REPEATED)

@@ -1,4 +1,4 @@
-"""The guide's own examples: written to disk as it says, they validate and load."""
+"""The examples of the guide validate and load."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _blocks(root: Path, language: str) -> list[str]:
     return re.findall(rf"```{language}(?: [^\n]*)?\n(.*?)```", text, re.DOTALL)
 
 
-def test_both_examples_of_the_guide_validate(root: Path, tmp_path: Path) -> None:
+def test_the_examples_of_the_guide_validate_and_load(root: Path, tmp_path: Path) -> None:
     _, rows, manifest, _, _, trips = _blocks(root, "json")
     benchmarks = tmp_path / "configs" / "benchmarks"
     (benchmarks / "ferries").mkdir(parents=True)
@@ -38,7 +38,7 @@ def test_both_examples_of_the_guide_validate(root: Path, tmp_path: Path) -> None
         assert describe(dataset)["items"] == items
 
 
-def test_a_deletion_target_must_be_a_memory_of_the_corpus(workspace: Workspace) -> None:
+def test_a_deletion_target_must_be_a_memory_of_its_corpus(workspace: Workspace) -> None:
     row = {"id": "d1", "c": "x", "t": "d1", "v": "x?", "d": "x"}
     keys: dict[str, object] = {
         "ingestion": {
@@ -62,7 +62,7 @@ def test_a_deletion_target_must_be_a_memory_of_the_corpus(workspace: Workspace) 
         workspace.open("gone")
 
 
-def test_rows_that_share_a_corpus_are_one_memory_space(workspace: Workspace) -> None:
+def test_rows_with_equal_corpus_field_form_one_corpus(workspace: Workspace) -> None:
     ingestion = {"strategy": "simple", "content_field": "c", "corpus_field": "s", "evidence_field": "g"}
     rows = [
         {"id": "a", "s": "x", "c": "one", "question": "q", "answer": "1", "g": ["b"]},
@@ -75,11 +75,3 @@ def test_rows_that_share_a_corpus_are_one_memory_space(workspace: Workspace) -> 
     assert dataset.item("a").evidence.sessions == ("b",)
     assert dict(dataset.counts.flags) == {"evidence_unresolved": 1, "evidence_missing": 1}
     assert dataset.counts.corpora == 2
-
-
-def test_two_rows_of_one_id_are_named_together(workspace: Workspace) -> None:
-    row = {"id": "r", "content": "c", "question": "q", "answer": "a"}
-    workspace.manifest("twice", [row, row])
-    with pytest.raises(DataError) as caught:
-        workspace.open("twice")
-    assert "data.jsonl:1" in str(caught.value) and "data.jsonl:2" in str(caught.value)

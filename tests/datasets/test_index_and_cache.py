@@ -1,4 +1,4 @@
-"""The compact index and the cache against plain lists and dicts that do the same."""
+"""The compact index and the size-limited cache agree with plain lists and dicts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench.datasets.rows.row import FileRow, RowPlace
 SIZES = st.lists(st.integers(0, 4), min_size=1, max_size=12)
 
 
-def test_an_id_table_finds_nothing_that_was_not_added() -> None:
+def test_IdTable_finds_only_added_ids() -> None:
     table = IdTable()
     assert (len(table), list(table), table.find("a"), table.find("")) == (0, [], None, None)
     assert (table.add(""), table.add("a"), table.add("")) == (0, 1, None)
     assert (table.find(""), table.find("a"), table.find("b")) == (0, 1, None)
 
 
-def test_an_id_table_grows_and_keeps_every_index() -> None:
+def test_IdTable_finds_the_index_of_each_of_5000_ids() -> None:
     table = IdTable()
     names = [f"item-{n}" for n in range(5_000)]
     assert [table.add(name) for name in names] == list(range(5_000))
@@ -30,7 +30,7 @@ def test_an_id_table_grows_and_keeps_every_index() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, 2, 100])
-def test_an_id_table_has_no_index_beyond_its_ends(index: int) -> None:
+def test_IdTable_raises_IndexError_outside_its_range(index: int) -> None:
     table = IdTable()
     table.add("a"), table.add("b")
     with pytest.raises(IndexError):
@@ -42,7 +42,7 @@ def at(offset: int, length: int) -> FileRow:
 
 
 @given(SIZES)
-def test_the_rows_of_items_are_those_of_a_plain_list(sizes: list[int]) -> None:
+def test_RowIndex_maps_items_to_rows_and_rows_to_items(sizes: list[int]) -> None:
     rows = RowIndex()
     assert [rows.add(at(10 * n, n), size) for n, size in enumerate(sizes)] == list(range(len(sizes)))
     owner = [row for row, size in enumerate(sizes) for _ in range(size)]
@@ -56,7 +56,7 @@ def test_the_rows_of_items_are_those_of_a_plain_list(sizes: list[int]) -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20))
-def test_rows_that_share_a_corpus_stay_in_file_order(wanted: list[int]) -> None:
+def test_rows_of_one_corpus_stay_in_file_order(wanted: list[int]) -> None:
     numbers: dict[int, int] = {}
     corpora = [numbers.setdefault(name, len(numbers)) for name in wanted]
     rows = RowIndex()
@@ -67,14 +67,14 @@ def test_rows_that_share_a_corpus_stay_in_file_order(wanted: list[int]) -> None:
         assert list(rows.rows_of(corpus)) == [row for row, of in enumerate(corpora) if of == corpus]
 
 
-def test_an_offset_beyond_four_gigabytes_is_kept() -> None:
+def test_RowIndex_stores_offsets_beyond_4_GB() -> None:
     rows = RowIndex()
     rows.add(at(2**40, 2**32 - 1), 1)
     assert (rows.offsets[0], rows.lengths[0]) == (2**40, 2**32 - 1)
 
 
-def test_the_index_has_room_for_a_type_an_item() -> None:
-    """A field that tells every item from the others is a poor type, but no reason to fall over."""
+def test_DatasetIndex_accepts_100000_types_and_views() -> None:
+    """A field with a different value per item is a poor type, but must not fail."""
     found = DatasetIndex()
     found.type_of.append(100_000)
     found.view_of.append(100_000)
@@ -82,7 +82,7 @@ def test_the_index_has_room_for_a_type_an_item() -> None:
 
 
 class Made:
-    """What a cache had made, in order."""
+    """A cache with the keys of the values that it created, in order."""
 
     def __init__(self, cache: SizedCache[str]) -> None:
         self.cache = cache
@@ -96,13 +96,13 @@ class Made:
         return self.cache.get(key, make)
 
 
-def test_a_cached_value_is_made_once() -> None:
+def test_SizedCache_creates_a_value_once() -> None:
     made = Made(SizedCache(100))
     assert [made.get(7, 10) for _ in range(3)] == ["value 7"] * 3
     assert made.calls == [7]
 
 
-def test_what_was_used_longest_ago_leaves_first() -> None:
+def test_SizedCache_removes_the_least_recently_used_value() -> None:
     made = Made(SizedCache(30))
     for key in (1, 2, 3, 1, 4):
         made.get(key, 10)
@@ -113,7 +113,7 @@ def test_what_was_used_longest_ago_leaves_first() -> None:
     assert made.calls == [1, 2, 3, 4, 2]
 
 
-def test_the_newest_stays_however_large_it_is() -> None:
+def test_SizedCache_holds_the_newest_value_even_if_it_exceeds_the_limit() -> None:
     made = Made(SizedCache(30))
     made.get(1, 10)
     assert made.get(2, 1_000) == "value 2"
@@ -124,7 +124,7 @@ def test_the_newest_stays_however_large_it_is() -> None:
     assert made.cache.size == 1
 
 
-def test_many_small_values_may_fill_a_share_only() -> None:
+def test_SizedCache_limits_many_small_values_to_a_share_of_its_size() -> None:
     limit = 8_000
     made = Made(SizedCache(limit))
     for key in range(FEW):
@@ -138,7 +138,7 @@ def test_many_small_values_may_fill_a_share_only() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 40)), max_size=60))
-def test_the_size_is_that_of_what_is_kept(uses: list[tuple[int, int]]) -> None:
+def test_the_size_of_SizedCache_is_the_sum_of_its_values(uses: list[tuple[int, int]]) -> None:
     cache: SizedCache[int] = SizedCache(100)
     sizes: dict[int, int] = {}
     for key, size in uses:

@@ -1,4 +1,4 @@
-"""A value of the wrong kind in a field of a published form is told in one line with its place, or it may be there."""
+"""Values of the wrong type in published forms: an error with its place, or accepted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def replaced(text: str, suffix: str, way: Way, wrong: object) -> str:
 
 @pytest.mark.parametrize("fields", FIELDS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_value_of_the_wrong_kind_is_told_with_its_place(name: str, fields: int, shared: Path, tmp_path: Path) -> None:
+def test_a_value_of_the_wrong_type_is_refused_with_its_place_or_accepted(
+    name: str, fields: int, shared: Path, tmp_path: Path
+) -> None:
     folder = shared / "cases" / "shapes" / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there")
@@ -103,7 +105,7 @@ def draft_of(folder: Path, workspace: Path) -> Path:
 
 @pytest.mark.parametrize("fields", FIELDS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_draft_of_odd_data_is_a_config_or_is_refused_in_words(
+def test_drafting_from_malformed_data_gives_a_valid_config_or_an_error_with_hint(
     name: str, fields: int, shared: Path, tmp_path: Path
 ) -> None:
     folder = shared / "cases" / "shapes" / name

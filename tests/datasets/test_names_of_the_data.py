@@ -1,4 +1,4 @@
-"""A name of a config that nothing in the data has is told at its place with the nearest that the data has."""
+"""Names in a config that do not occur in the data are noted with the nearest name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROW = {"id": "r", "q": "?", "a": "!", "talk": "x", "kind": "fact", "asked": "202
 
 
 def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: str = FLAT) -> list[str]:
-    """What validate tells of the rows, without the file; it never refuses them."""
+    """Return the notes of validate without the file name; there must be no errors."""
     path = workspace.yaml("t", text % extra)
     workspace.data("t.json", [{**row, "id": f"r{at}", "q": f"{at}?"} for at, row in enumerate(rows or (ROW,))])
     found = validate_benchmark(path, Catalog.load(workspace.root))
@@ -40,7 +40,7 @@ def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: s
 
 
 @each_row(
-    ("extra", "told"),
+    ("extra", "expected"),
     [
         ("  metadata: {questionType: knd}",
          '9:14: schema.metadata.questionType names "knd", but no item has this field; did you mean "kind"?'),
@@ -62,9 +62,9 @@ def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: s
         ("evidence: {turnFlag: gold}", '9:12: evidence.turnFlag names "gold", but no turn has this field'),
     ],
 )  # fmt: skip
-def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(tmp_path: Path, extra: str, told: str) -> None:
+def test_a_misspelled_field_name_is_noted_with_a_suggestion(tmp_path: Path, extra: str, expected: str) -> None:
     workspace = Workspace(tmp_path)
-    assert notes(workspace, extra) == [told]
+    assert notes(workspace, extra) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(tmp_path: Path, 
         "abstention: {questionTypes: [fact]}",
     ],
 )
-def test_a_part_that_one_item_has_even_if_null_or_false_is_not_told(workspace: Workspace, extra: str) -> None:
+def test_a_field_that_one_item_has_is_not_noted_even_if_null_or_false(workspace: Workspace, extra: str) -> None:
     bare = {"q": "?", "a": "!", "talk": "x"}
     found = notes(workspace, extra, bare, ROW, bare)
     assert [note for note in found if "evidence that is neither a session" not in note] == []
@@ -86,7 +86,7 @@ TYPED = "  metadata: {questionType: kind}\n"
 
 
 @pytest.mark.parametrize(
-    ("extra", "told"),
+    ("extra", "expected"),
     [
         ("abstention: {questionTypes: [fakt, none, fact]}",
          ['10:30: abstention.questionTypes names "fakt", but no item has this question type; did you mean "fact"?',
@@ -99,12 +99,12 @@ TYPED = "  metadata: {questionType: kind}\n"
         ("x", []),
     ],
 )  # fmt: skip
-def test_each_type_that_no_item_has_is_told_once(workspace: Workspace, extra: str, told: list[str]) -> None:
+def test_each_question_type_without_items_is_noted_once(workspace: Workspace, extra: str, expected: list[str]) -> None:
     found = notes(workspace, TYPED + extra.removeprefix("x"), ROW, ROW | {"kind": "time"})
-    assert found == told
+    assert found == expected
 
 
-def test_where_no_item_has_a_type_that_is_said_instead_of_a_guess(workspace: Workspace) -> None:
+def test_a_type_is_noted_without_suggestion_if_no_item_has_a_type(workspace: Workspace) -> None:
     assert notes(workspace, "abstention: {questionTypes: [fact]}") == [
         '9:30: abstention.questionTypes names "fact", but no item has this question type: no item has a question type'
     ]
@@ -127,7 +127,7 @@ metrics: [accuracy]
 """
 
 
-def test_prompts_of_a_type_that_no_item_has_and_fields_that_nobody_gives_are_told(workspace: Workspace) -> None:
+def test_prompts_of_unknown_types_and_unmapped_promptFields_are_noted(workspace: Workspace) -> None:
     extra = (
         "  answerPrompt: {promptFields: [theTown, thetwon],"
         " byQuestionType: {fakt: '${question}', default: '${question}'}}\n"
@@ -157,7 +157,7 @@ TALK = [[{"role": "user", "text": "x", "gold": None}, {"role": "assistant", "tex
 
 
 @each_row(
-    ("extra", "told"),
+    ("extra", "expected"),
     [
         ("evidence: {turnFlag: golld}",
          ['11:12: evidence.turnFlag names "golld", but no turn has this field; did you mean "gold"?']),
@@ -173,24 +173,24 @@ TALK = [[{"role": "user", "text": "x", "gold": None}, {"role": "assistant", "tex
          ['ingestion.preprocessing.formatTemplate names "town", but schema.metadata does not map it']),
     ],
 )  # fmt: skip
-def test_what_turns_lack_is_told(workspace: Workspace, extra: str, told: list[str]) -> None:
+def test_fields_and_roles_that_no_turn_has_are_noted(workspace: Workspace, extra: str, expected: list[str]) -> None:
     found = notes(workspace, extra, {"q": "?", "a": "!", "talk": TALK}, text=CHATS)
-    assert len(found) == len(told)
-    assert all(note.endswith(expected) and note.startswith("11:") for note, expected in zip(found, told, strict=True))
+    assert len(found) == len(expected)
+    assert all(note.endswith(ending) and note.startswith("11:") for note, ending in zip(found, expected, strict=True))
 
 
-def test_turns_without_roles_are_told_so(workspace: Workspace) -> None:
+def test_removeRoles_is_noted_if_no_turn_has_a_role(workspace: Workspace) -> None:
     extra = "ingestion: {preprocessing: {removeRoles: [tool]}}"
     text = CHATS.replace("role: role, ", "")
     (note,) = notes(workspace, extra, {"q": "?", "a": "!", "talk": TALK}, text=text)
     assert note.endswith('names "tool", but no turn has this role: no turn has a role')
 
 
-def test_patterns_of_session_keys_that_a_file_writes_and_no_key_fits_are_told(workspace: Workspace) -> None:
+def test_an_explicit_datePattern_that_matches_no_key_is_noted(workspace: Workspace) -> None:
     text = CHATS.replace("type: array", "type: object%s").replace("\n%s\n", "\n")
     talk = {"session_1": TALK[0], "session_1_date": "2024-05-01"}
     row = {"q": "?", "a": "!", "talk": talk}
-    assert notes(workspace, "", row, text=text) == [], "a default is nobody's slip of the pen"
+    assert notes(workspace, "", row, text=text) == [], "a default is not a misspelling"
     (note,) = notes(workspace, ", datePattern: session_*_dat", row, text=text)
     assert note.endswith(
         'schema.context.datePattern names "session_*_dat", but no key matches this pattern; did you mean '
@@ -199,7 +199,7 @@ def test_patterns_of_session_keys_that_a_file_writes_and_no_key_fits_are_told(wo
     assert notes(workspace, ", datePattern: session_*_date", row, text=text) == []
 
 
-def test_nested_questions_are_read_themselves_and_dates_and_metadata_beside_them_too(workspace: Workspace) -> None:
+def test_misspelled_fields_of_nested_questions_are_noted(workspace: Workspace) -> None:
     path = workspace.yaml(
         "n",
         'name: n\nversion: "1"\ndata: {type: local, path: ./datasets/n.json}\n'
@@ -219,7 +219,7 @@ def test_nested_questions_are_read_themselves_and_dates_and_metadata_beside_them
         workspace.open("n")
 
 
-def test_a_category_with_a_name_that_no_question_is_of_is_told_once(workspace: Workspace) -> None:
+def test_a_category_without_questions_is_noted_once(workspace: Workspace) -> None:
     path = workspace.yaml(
         "n",
         'name: n\nversion: "1"\ndata: {type: local, path: ./datasets/n.json}\n'
@@ -234,7 +234,7 @@ def test_a_category_with_a_name_that_no_question_is_of_is_told_once(workspace: W
     )
 
 
-def test_a_name_of_an_extended_config_is_told_where_it_stands(workspace: Workspace) -> None:
+def test_a_misspelled_name_in_a_parent_config_is_noted_at_the_parent(workspace: Workspace) -> None:
     parent = workspace.yaml("t", FLAT % "evidence: {sessionIdsField: golld}")
     workspace.yaml("child", 'name: child\nversion: "2"\nextends: t\nsearch: {defaultLimit: 3}\n')
     workspace.data("t.json", [ROW])
@@ -243,14 +243,14 @@ def test_a_name_of_an_extended_config_is_told_where_it_stands(workspace: Workspa
 
 
 def manifest_notes(workspace: Workspace, row: Mapping[str, object], **changes: object) -> list[str]:
-    """What the dataset of one row says, without the places."""
+    """Return the notes on a dataset of one row, without places."""
     path = workspace.manifest("m", [row], **changes)
     places = [note.removeprefix(f"{path}:").split(": ", 1) for note in workspace.open("m").notes]
     assert all(place.replace(":", "").isdecimal() and place != "1:1" for place, _ in places)
     return [text for _, text in places]
 
 
-def test_a_manifest_is_told_in_its_own_words(workspace: Workspace) -> None:
+def test_notes_on_a_manifest_use_the_keys_of_the_manifest(workspace: Workspace) -> None:
     row = {"content": [[{"role": "user", "content": "x"}]], "question": "?", "answer": "!", "kind": "k", "gold": ["s"]}
     assert manifest_notes(
         workspace,
@@ -265,7 +265,7 @@ def test_a_manifest_is_told_in_its_own_words(workspace: Workspace) -> None:
     ]
 
 
-def test_fields_of_rows_and_children_that_none_has_are_told_for_a_manifest(workspace: Workspace) -> None:
+def test_metadata_fields_and_promote_fields_without_data_are_noted(workspace: Workspace) -> None:
     row = {"content": "x", "answer": "!", "town": None, "qa": [{"question": "?", "day": "d"}]}
     assert manifest_notes(
         workspace,
@@ -278,7 +278,7 @@ def test_fields_of_rows_and_children_that_none_has_are_told_for_a_manifest(works
     ]
 
 
-def test_types_of_the_instructions_are_told_for_a_manifest(workspace: Workspace) -> None:
+def test_type_instructions_of_unknown_question_types_are_noted(workspace: Workspace) -> None:
     row = {"talk": {"sess_1": [{"role": "user", "content": "x"}]}, "question": "?", "answer": "!", "kind": "fact"}
     folder = workspace.root / "configs" / "benchmarks" / "m"
     folder.mkdir(parents=True)

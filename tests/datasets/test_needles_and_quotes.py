@@ -1,4 +1,4 @@
-"""ConvoMem and NoLiMa as they ship, over files that were written for these tests."""
+"""The shipped ConvoMem and NoLiMa configs, with small files written for these tests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests import forked
 Row = dict[str, object]
 
 
-def said(speaker: str, text: str) -> Row:
+def line(speaker: str, text: str) -> Row:
     return {"speaker": speaker, "text": text}
 
 
-def asked(conversation: str, question: str, answer: str, *evidence: Row) -> Row:
+def evidence_item(conversation: str, question: str, answer: str, *evidence: Row) -> Row:
     return {
         "question": question,
         "answer": answer,
@@ -31,18 +31,18 @@ def asked(conversation: str, question: str, answer: str, *evidence: Row) -> Row:
     }
 
 
-TROUT = said("User", "I caught a trout of four pounds at Lake Ennis.")
-LOOM = said("User", "My loom has eight shafts.")
+TROUT = line("User", "I caught a trout of four pounds at Lake Ennis.")
+LOOM = line("User", "My loom has eight shafts.")
 CONVERSATIONS = [
-    {"id": "talk-a", "messages": [said("User", "Good morning."), said("Assistant", "Good morning.")]},
-    {"id": "talk-b", "messages": [TROUT, said("Assistant", str(TROUT["text"])), LOOM]},
-    {"id": "talk-c", "messages": [said("User", "Which bread keeps longest?"), said("Assistant", "Rye does.")]},
+    {"id": "talk-a", "messages": [line("User", "Good morning."), line("Assistant", "Good morning.")]},
+    {"id": "talk-b", "messages": [TROUT, line("Assistant", str(TROUT["text"])), LOOM]},
+    {"id": "talk-c", "messages": [line("User", "Which bread keeps longest?"), line("Assistant", "Rye does.")]},
 ]
 
 
 def convomem_row(first: str = "talk-b", **changes: object) -> Row:
-    fish = asked(first, "How heavy was the trout I caught?", "four pounds", TROUT)
-    both = asked("talk-b", "Name my fish and my tool.", "a trout and a loom", TROUT, LOOM)
+    fish = evidence_item(first, "How heavy was the trout I caught?", "four pounds", TROUT)
+    both = evidence_item("talk-b", "Name my fish and my tool.", "a trout and a loom", TROUT, LOOM)
     return {"contextSize": 3, "conversations": CONVERSATIONS, "evidenceItems": [fish, both], **changes}
 
 
@@ -67,7 +67,7 @@ def opened(root: Path, workspace: Path, name: str, rows: list[Row], *, lines: bo
     return open_benchmark(config, workspace)
 
 
-def test_evidence_is_found_by_its_words_and_its_speaker(root: Path, tmp_path: Path) -> None:
+def test_evidence_is_found_by_speaker_and_text(root: Path, tmp_path: Path) -> None:
     dataset = opened(root, tmp_path, "convomem", [convomem_row()])
     first, second = (dataset.item(ref) for ref in dataset.items())
     assert first.evidence.turns == ("talk-b#1",), "the assistant said the same words after the user"
@@ -77,21 +77,21 @@ def test_evidence_is_found_by_its_words_and_its_speaker(root: Path, tmp_path: Pa
     assert dataset.counts.sessions == 3
 
 
-def test_words_that_nobody_said_are_flagged_and_leave_the_evidence(root: Path, tmp_path: Path) -> None:
-    other = asked("talk-b", "What colour is the boat?", "green", said("User", "The boat is green."), LOOM)
+def test_evidence_text_that_occurs_in_no_turn_is_flagged(root: Path, tmp_path: Path) -> None:
+    other = evidence_item("talk-b", "What colour is the boat?", "green", line("User", "The boat is green."), LOOM)
     dataset = opened(root, tmp_path, "convomem", [convomem_row(evidenceItems=[other])])
     (item,) = (dataset.item(ref) for ref in dataset.items())
     assert item.evidence.turns == ("talk-b#3",)
     assert item.flags == ("evidence_unresolved",)
 
 
-def test_a_file_of_two_context_sizes_is_refused(root: Path, tmp_path: Path) -> None:
+def test_a_ConvoMem_file_with_two_context_sizes_is_refused(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="talk-b"):
         opened(root, tmp_path, "convomem", [convomem_row(), convomem_row(contextSize=6)])
 
 
-def test_a_tier_reads_the_rows_of_its_size_of_every_file_and_names_the_kind_of_evidence(tmp_path: Path) -> None:
-    nothing = asked("talk-c", "Which oil do I use?", "That was not mentioned.")
+def test_a_ConvoMem_tier_reads_its_context_size_from_every_file(tmp_path: Path) -> None:
+    nothing = evidence_item("talk-c", "Which oil do I use?", "That was not mentioned.")
     rows = {
         "user_evidence/1_evidence/batched_044": [convomem_row(contextSize=6), convomem_row(contextSize=30)],
         "user_evidence/2_evidence/batched_1": [convomem_row("talk-d", contextSize=30)],
@@ -109,7 +109,7 @@ def test_a_tier_reads_the_rows_of_its_size_of_every_file_and_names_the_kind_of_e
     assert len(open_benchmark(Catalog.load(tmp_path).benchmark("convomem-30"), tmp_path)) == 4
 
 
-def test_each_test_depth_and_shift_is_a_memory_of_its_own(root: Path, tmp_path: Path) -> None:
+def test_each_NoLiMa_depth_and_shift_is_its_own_corpus(root: Path, tmp_path: Path) -> None:
     dataset = opened(root, tmp_path, "nolima", [nolima_row(0), nolima_row(50), nolima_row(100)], lines=True)
     items = [dataset.item(ref) for ref in dataset.items()]
     assert (dataset.counts.corpora, dataset.counts.memories, len(items)) == (3, 9, 6)
@@ -118,7 +118,7 @@ def test_each_test_depth_and_shift_is_a_memory_of_its_own(root: Path, tmp_path: 
     assert items[2].metadata["depth"] == 50
 
 
-def test_both_run_from_end_to_end_once_the_user_has_the_files(root: Path, tmp_path: Path) -> None:
+def test_ConvoMem_and_NoLiMa_run_with_the_files_of_the_user(root: Path, tmp_path: Path) -> None:
     opened(root, tmp_path, "convomem", [convomem_row()])
     opened(root, tmp_path, "nolima", [nolima_row(0), nolima_row(100)], lines=True)
     command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "run", "--benchmarks", "convomem,nolima"]
@@ -138,7 +138,7 @@ def test_both_run_from_end_to_end_once_the_user_has_the_files(root: Path, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["convomem", "nolima"])
-def test_without_the_files_the_licence_and_the_way_to_them_are_told(root: Path, tmp_path: Path, name: str) -> None:
+def test_a_run_without_the_files_names_license_and_download_command(root: Path, tmp_path: Path, name: str) -> None:
     command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "run", "--benchmarks", name]
     done = forked.run(command, cwd=root, text=True)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""The pieces with which published forms are read: files, rows, joins, values, histories, conditions, single keys."""
+"""Options to read published forms: files, rows, joins, values, contexts, conditions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def contents(dataset: Dataset, corpus: str | None = None) -> list[str]:
     return [one.memory.content for name in names for one in dataset.memories(name)]
 
 
-# ------------------------------------------------------------------ what was there before
+# ------------------------------------------------------------------ stable digests
 
 
 DIGESTS = {
@@ -81,12 +81,12 @@ DIGESTS = {
 
 
 @each_row("name", DIGESTS)
-def test_a_config_that_says_nothing_new_keeps_its_digest(name: str) -> None:
+def test_shipped_configs_have_a_stable_config_sha256(name: str) -> None:
     config = Catalog.load(builtin_root()).benchmark(name)
     assert config_sha256(config)[:16] == DIGESTS[name]
 
 
-def test_shipped_data_gives_the_numbers_of_before() -> None:
+def test_the_demo_has_a_stable_size_and_content_sha256() -> None:
     root = builtin_root()
     dataset = open_benchmark(Catalog.load(root).benchmark("demo"), root)
     assert (len(dataset), dataset.counts.corpora, dataset.counts.memories) == (160, 8, 576)
@@ -96,7 +96,7 @@ def test_shipped_data_gives_the_numbers_of_before() -> None:
 # ------------------------------------------------------------------ files and rows
 
 
-def test_files_are_read_one_after_the_other_and_a_star_takes_all_that_fit(workspace: Workspace) -> None:
+def test_files_are_read_in_order_and_a_glob_adds_every_match(workspace: Workspace) -> None:
     for name in "ba":
         workspace.data(f"{name}.jsonl", json.dumps({**ROW, "id": name}))
     (workspace.root / "datasets" / "c.json.gz").write_bytes(gzip.compress(json.dumps([{**ROW, "id": "c"}]).encode()))
@@ -110,21 +110,21 @@ def test_files_are_read_one_after_the_other_and_a_star_takes_all_that_fit(worksp
     assert workspace.open("t").sha256 != one, "every file counts"
 
 
-def test_an_absent_file_of_several_is_named(workspace: Workspace) -> None:
-    told = refusal(workspace, [ROW], data={"type": "local", "files": ["datasets/t.json", "datasets/gone.json"]})
-    assert 'the data file "datasets/gone.json" is not there' in told
-    told = refusal(workspace, [ROW], data={"type": "local", "path": "a.json", "files": ["b.json"]})
-    assert '"data" has both "path" and "files"' in told
+def test_a_missing_file_of_several_is_named(workspace: Workspace) -> None:
+    expected = refusal(workspace, [ROW], data={"type": "local", "files": ["datasets/t.json", "datasets/gone.json"]})
+    assert 'the data file "datasets/gone.json" is not there' in expected
+    expected = refusal(workspace, [ROW], data={"type": "local", "path": "a.json", "files": ["b.json"]})
+    assert '"data" has both "path" and "files"' in expected
 
 
-def test_a_table_without_a_header_gets_its_columns(workspace: Workspace) -> None:
+def test_columns_names_the_fields_of_a_table_without_header(workspace: Workspace) -> None:
     workspace.data("t.tsv", 'r1\tSay "hi"\ttea\tI like tea.\nr2\tWhich?\ttea\tNo.\n')
     data = {"type": "local", "path": "datasets/t.tsv", "columns": ["id", "q", "a", "text"]}
     dataset = opened(workspace, [], data=data)
     assert [dataset.item(name).question for name in ids(dataset)] == ['Say "hi"', "Which?"]
 
 
-def test_rows_stand_under_keys_of_a_document(workspace: Workspace) -> None:
+def test_rows_may_be_nested_under_keys_of_a_document(workspace: Workspace) -> None:
     document = {"x": {"k": [ROW, ROW], "l": None}, "y": {"k": [ROW]}}
     data = {"type": "local", "path": "datasets/t.json", "rows": "$.*.*[*]"}
     dataset = opened(workspace, document, data=data, schema__itemId="${$keys[0]}-${$keys[-1]}")
@@ -137,7 +137,7 @@ def test_rows_stand_under_keys_of_a_document(workspace: Workspace) -> None:
     assert "matches nothing in" in refusal(workspace, document, data={**data, "rows": "$.z[*]"})
 
 
-def test_parquet_is_read_row_by_row_and_null_is_absent(workspace: Workspace) -> None:
+def test_parquet_rows_are_read_and_null_is_absent(workspace: Workspace) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -157,7 +157,7 @@ def test_parquet_is_read_row_by_row_and_null_is_absent(workspace: Workspace) -> 
 # ------------------------------------------------------------------ with
 
 
-def test_a_text_is_decoded_as_json_or_as_a_python_literal() -> None:
+def test_decode_text_reads_JSON_and_Python_literals() -> None:
     assert decode_text('{"a": [1, null]}') == {"a": [1, None]}
     assert decode_text("{'a': (1, None, True)}") == {"a": [1, None, True]}
     for text in ("print(1)", "[1", "{1, 2}", "hello", "[" * 400, "b'x'"):
@@ -177,12 +177,12 @@ def joined(workspace: Workspace, step: dict[str, object], *, field: str = "docs"
 DOCS = [("d1", "Tea.", 1), ("d2", "Milk.", 0), ("d3", "Rye.", 2)]
 
 
-def test_rows_of_another_file_are_joined_by_key(workspace: Workspace) -> None:
+def test_with_joins_rows_of_another_file_by_key(workspace: Workspace) -> None:
     changes = joined(workspace, {"key": "n", "by": "wants"})
     dataset = opened(workspace, [{**ROW, "wants": ["d3", "d1"]}], **changes)
     assert contents(dataset) == ["Rye.", "Tea."]
-    told = refusal(workspace, [{**ROW, "wants": ["d9"]}], **changes)
-    assert 'data.with.docs: "d9" is not a key of docs.jsonl (row 0)' in told
+    expected = refusal(workspace, [{**ROW, "wants": ["d9"]}], **changes)
+    assert 'data.with.docs: "d9" is not a key of docs.jsonl (row 0)' in expected
     changes = joined(workspace, {"key": "s", "by": "wants", "many": True, "where": {"s": {"above": 0}}})
     dataset = opened(workspace, [{**ROW, "wants": 2}], **changes)
     assert contents(dataset) == ["Rye."]
@@ -190,44 +190,44 @@ def test_rows_of_another_file_are_joined_by_key(workspace: Workspace) -> None:
     assert "docs.jsonl:1: x is not a text or number" in refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
 
 
-def test_a_repeated_key_and_a_file_outside_of_the_folder_are_refused(workspace: Workspace) -> None:
+def test_with_refuses_repeated_keys_and_files_outside_the_data_folder(workspace: Workspace) -> None:
     changes = joined(workspace, {"key": "n", "by": "wants"})
     with (workspace.root / "datasets" / "docs.jsonl").open("a") as file:
         file.write('{"n": "d1", "t": "x"}\n')
-    told = refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
-    assert 'the key "d1" occurs twice in docs.jsonl: lines 1 and 4' in told
+    expected = refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
+    assert 'the key "d1" occurs twice in docs.jsonl: lines 1 and 4' in expected
     for name, words in (
         ("../x.jsonl", "leaves the folder of the data"),
         ("no.jsonl", 'the file "no.jsonl" is not there'),
     ):
         data = {**BASE["data"], "with": {"docs": {"file": "${link}"}}}  # type: ignore[dict-item]
-        told = refusal(workspace, [{**ROW, "link": name}], **{**changes, "data": data})
-        assert words in told
-        assert "data.with.docs" in told
+        expected = refusal(workspace, [{**ROW, "link": name}], **{**changes, "data": data})
+        assert words in expected
+        assert "data.with.docs" in expected
 
 
-def test_rows_of_one_corpus_bring_a_joined_history_once_and_the_same(workspace: Workspace) -> None:
+def test_rows_of_one_corpus_must_have_equal_joined_histories(workspace: Workspace) -> None:
     changes = joined(workspace, {"key": "n", "by": "wants"})
     rows = [{**ROW, "id": name, "wants": ["d1", "d2"]} for name in "xy"]
     dataset = opened(workspace, rows, corpus={"field": "wants"}, **changes)
     assert len(list(dataset.corpora())) == 1
     assert contents(dataset) == ["Tea.", "Milk."]
-    told = refusal(workspace, [rows[0], {**rows[1], "wants": ["d3"]}], corpus={"field": "${'web'}"}, **changes)
-    assert 'corpus "web": rows x and y have different histories' in told
+    expected = refusal(workspace, [rows[0], {**rows[1], "wants": ["d3"]}], corpus={"field": "${'web'}"}, **changes)
+    assert 'corpus "web": rows x and y have different histories' in expected
 
 
-def test_lists_side_by_side_become_objects(workspace: Workspace) -> None:
+def test_zip_combines_parallel_lists_into_objects(workspace: Workspace) -> None:
     row = {**ROW, "qs": ["One?", "Two?"], "as": ["1", ["2", "two"]], "dates": None}
     data = {**BASE["data"], "with": {"qa": {"zip": {"q": "qs", "a": "as", "d": "dates"}}}}  # type: ignore[dict-item]
     schema = {"itemId": "id", "context": BASE["schema"]["context"],  # type: ignore[index]
               "questions": {"field": "qa", "questionField": "q", "answerField": "a"}}  # fmt: skip
     dataset = opened(workspace, [row], data=data, schema=schema)
     assert [dataset.item(name).answers for name in ids(dataset)] == [("1",), ("2", "two")]
-    told = refusal(workspace, [{**row, "as": ["1"]}], data=data, schema=schema)
-    assert "data.with.qa: lists of different length: {'q': 2, 'a': 1} (row 0)" in told
+    expected = refusal(workspace, [{**row, "as": ["1"]}], data=data, schema=schema)
+    assert "data.with.qa: lists of different length: {'q': 2, 'a': 1} (row 0)" in expected
 
 
-def test_a_field_that_the_rows_have_is_not_replaced(workspace: Workspace) -> None:
+def test_with_does_not_replace_an_existing_field_except_by_its_own_value(workspace: Workspace) -> None:
     data = {**BASE["data"], "with": {"text": {"decode": "a"}}}  # type: ignore[dict-item]
     assert "data.with.text: the rows already have a field with this name" in refusal(workspace, [ROW], data=data)
     data = {**BASE["data"], "with": {"text": {"decode": "text"}}}  # type: ignore[dict-item]
@@ -250,7 +250,7 @@ def test_a_field_that_the_rows_have_is_not_replaced(workspace: Workspace) -> Non
         ({"k": {"like": "z*_abs"}, "n": 3}, "c"),
     ],
 )
-def test_rows_that_count(workspace: Workspace, where: dict[str, object], left: str) -> None:
+def test_where_selects_rows_and_the_counts_are_noted(workspace: Workspace, where: dict[str, object], left: str) -> None:
     rows = [
         {**ROW, "id": "a", "n": 1, "f": True, "g": ["x"], "k": "x"},
         {**ROW, "id": "b", "n": 2, "f": False, "g": None, "k": "y"},
@@ -258,12 +258,12 @@ def test_rows_that_count(workspace: Workspace, where: dict[str, object], left: s
     ]
     dataset = opened(workspace, rows, data={**BASE["data"], "where": where})  # type: ignore[dict-item]
     assert ids(dataset) == list(left)
-    told = {1: "data.where excludes 2 rows; 1 row is used", 2: "data.where excludes 1 row; 2 rows are used"}
-    assert told[len(left)] in dataset.notes
+    expected = {1: "data.where excludes 2 rows; 1 row is used", 2: "data.where excludes 1 row; 2 rows are used"}
+    assert expected[len(left)] in dataset.notes
     assert dataset.item(left[-1]).question == "Which?", "rows are read again by their place"
 
 
-def test_conditions_that_leave_nothing_or_compare_no_number_are_refused(workspace: Workspace) -> None:
+def test_where_is_refused_if_it_excludes_all_rows_or_compares_no_number(workspace: Workspace) -> None:
     data = {**BASE["data"], "where": {"q": "x"}}  # type: ignore[dict-item]
     assert "data.where (q) excludes all 1" in refusal(workspace, [ROW], data=data)
     data = {**BASE["data"], "where": {"a": {"above": 0}}}  # type: ignore[dict-item]
@@ -273,23 +273,23 @@ def test_conditions_that_leave_nothing_or_compare_no_number_are_refused(workspac
 # ------------------------------------------------------------------ values and histories
 
 
-def test_a_template_says_which_part_is_missing(workspace: Workspace) -> None:
+def test_a_template_value_names_its_missing_field(workspace: Workspace) -> None:
     changes = {"schema__question": "${topic}: ${$.meta.q|default:'what'}?"}
     dataset = opened(workspace, [{**ROW, "topic": "Tea"}], **changes)
     assert dataset.item("r").question == "Tea: what?"
     assert 'topic is missing; the value "${topic}: ' in refusal(workspace, [ROW], **changes)
-    told = refusal(workspace, [ROW], schema__question="$keys[-1]")
-    assert "$keys[-1]: expected at least 1 [*] in the path, found 0" in told
+    expected = refusal(workspace, [ROW], schema__question="$keys[-1]")
+    assert "$keys[-1]: expected at least 1 [*] in the path, found 0" in expected
 
 
-def test_of_a_list_the_first_counts_and_of_answers_all(workspace: Workspace) -> None:
+def test_a_list_of_fields_takes_the_first_value_but_all_answers(workspace: Workspace) -> None:
     changes = {"schema__question": ["gone", "q"], "schema__answer": ["a", ["gone", "b", "c"]]}
     dataset = opened(workspace, [{**ROW, "b": ["x", "y"], "c": "z"}], **changes)
     assert dataset.item("r").question == "Which?"
     assert dataset.item("r").answers == ("tea", "x", "y")
 
 
-def test_histories_follow_each_other(workspace: Workspace) -> None:
+def test_several_contexts_are_concatenated(workspace: Workspace) -> None:
     row = {**ROW, "past": {"p": {"who": "s9", "at": "2024-01-02", "goal": "tea", "turns": [["A", "x"], ["B", "y"]]},
                            "none": None}}  # fmt: skip
     context = [
@@ -306,7 +306,7 @@ def test_histories_follow_each_other(workspace: Workspace) -> None:
     assert contents(opened(workspace, [row], schema__context=context, ingestion=template))[0] == "tea: A: x\nB: y"
 
 
-def test_a_cut_off_may_include_its_session_and_needs_the_order_of_the_file(workspace: Workspace) -> None:
+def test_visibility_through_includes_the_session_and_needs_date_order(workspace: Workspace) -> None:
     def session(day: str, *questions: str) -> dict[str, object]:
         return {"day": day, "lines": [{"w": day}], "asks": [{"q": q, "a": "x"} for q in questions]}
 
@@ -329,20 +329,20 @@ def test_a_cut_off_may_include_its_session_and_needs_the_order_of_the_file(works
 # ------------------------------------------------------------------ single keys
 
 
-def test_a_text_is_cut_after_sentences_and_lines() -> None:
+def test_split_chunks_cuts_after_sentences_and_lines() -> None:
     assert split_chunks("One two. Three four five! Six.\nSeven", 3) == ["One two.", "Three four five!", "Six.\nSeven"]
     assert split_chunks("a b c d e. f", 2) == ["a b", "c d", "e. f"]
     assert split_chunks("  \n", 5) == []
 
 
-def test_numbers_and_ranges_end_a_reference() -> None:
+def test_expand_ranges_expands_numbers_and_ranges() -> None:
     assert expand_ranges("2025-01-10/Group 1/1, 3-5") == [f"2025-01-10/Group 1/{n}" for n in (1, 3, 4, 5)]
     assert expand_ranges("D1:7") == ["D1:7"]
     assert expand_ranges("5-3") == ["5-3"], "no range: it stays, and is counted as unresolved"
     assert expand_ranges("1-99999999") == ["1-99999999"]
 
 
-def test_choices_are_shuffled_the_same_way_each_time(workspace: Workspace) -> None:
+def test_shuffled_choices_have_the_same_order_on_every_load(workspace: Workspace) -> None:
     schema = {
         **BASE["schema"],  # type: ignore[dict-item]
         "choices": {"from": ["right", "wrong"], "shuffle": True},
@@ -358,12 +358,12 @@ def test_choices_are_shuffled_the_same_way_each_time(workspace: Workspace) -> No
     assert "the right choice of r3 occurs twice" in refusal(workspace, rows, schema=schema)
 
 
-def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
+def test_a_misspelled_name_in_data_where_or_with_is_noted(workspace: Workspace) -> None:
     data = {**BASE["data"], "where": {"imagee": None}, "with": {"o": {"decode": "optionz"}}}  # type: ignore[dict-item]
     dataset = opened(workspace, [{**ROW, "image": None, "options": "[]"}], data=data)
-    told = "\n".join(dataset.notes)
-    assert 'names "imagee", but no row has this field; did you mean "image"?' in told
-    assert 'names "optionz", but no row has this field; did you mean "options"?' in told
+    expected = "\n".join(dataset.notes)
+    assert 'names "imagee", but no row has this field; did you mean "image"?' in expected
+    assert 'names "optionz", but no row has this field; did you mean "options"?' in expected
 
 
 @pytest.mark.parametrize(
@@ -375,13 +375,13 @@ def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
         ({"decode": "${a"}, "unclosed"),
     ],
 )
-def test_a_step_that_cannot_be_is_refused(workspace: Workspace, step: dict[str, object], words: str) -> None:
-    told = refusal(workspace, [ROW], data={**BASE["data"], "with": {"x": step}})  # type: ignore[dict-item]
-    assert words in told
-    assert "t.yaml:1:" in told
+def test_an_invalid_step_of_data_with_is_refused(workspace: Workspace, step: dict[str, object], words: str) -> None:
+    expected = refusal(workspace, [ROW], data={**BASE["data"], "with": {"x": step}})  # type: ignore[dict-item]
+    assert words in expected
+    assert "t.yaml:1:" in expected
 
 
-def test_the_example_of_the_page_loads(workspace: Workspace, root: Path) -> None:
+def test_the_example_of_the_docs_page_loads(workspace: Workspace, root: Path) -> None:
     page = (root / "docs" / "add-a-benchmark.md").read_text(encoding="utf-8")
     start = page.index('```yaml title="configs/benchmarks/scenes.yaml"\n')
     text = page[page.index("\n", start) + 1 : page.index("```", start + 3)]
@@ -403,7 +403,7 @@ def test_the_example_of_the_page_loads(workspace: Workspace, root: Path) -> None
 # ------------------------------------------------------------------ questions, points and sentences that count
 
 
-def test_nested_questions_that_do_not_count_are_left_out_and_counted(workspace: Workspace) -> None:
+def test_questions_where_excludes_questions_and_notes_how_many(workspace: Workspace) -> None:
     asked = [{"q": "What?", "a": "tea", "ok": "True"}, {"q": "Why?", "a": "tea", "ok": "False"}]
     nested: dict[str, object] = {"field": "qa", "questionField": "q", "answerField": "a", "where": {"ok": "True"}}
     schema = {"itemId": "id", "context": BASE["schema"]["context"], "questions": nested}  # type: ignore[index]
@@ -411,20 +411,20 @@ def test_nested_questions_that_do_not_count_are_left_out_and_counted(workspace: 
     assert [dataset.item(name).question for name in ids(dataset)] == ["What?"]
     assert "schema.questions.where excludes 1 question" in dataset.notes
     nested["where"] = {"ok": "maybe"}
-    told = refusal(workspace, [{**ROW, "qa": asked}], schema=schema)
-    assert "schema.questions.where (ok) excludes all 2" in told
+    expected = refusal(workspace, [{**ROW, "qa": asked}], schema=schema)
+    assert "schema.questions.where (ok) excludes all 2" in expected
 
 
-def test_points_of_a_rubric_may_be_objects_of_which_some_count(workspace: Workspace) -> None:
+def test_rubric_points_may_be_objects_selected_by_where(workspace: Workspace) -> None:
     points = [{"say": "tea", "by": "her"}, {"say": "milk", "by": "noise"}]
     rubric = {"from": "points", "text": "say", "where": {"by": {"not": "noise"}}}
     dataset = opened(workspace, [{**ROW, "points": points}], schema__rubric=rubric)
     assert dataset.item("r").rubric == ("tea",)
-    told = refusal(workspace, [{**ROW, "points": [{"by": "her"}, *points]}], schema__rubric=rubric)
-    assert "points[0]" in told and "has no text at say" in told
+    expected = refusal(workspace, [{**ROW, "points": [{"by": "her"}, *points]}], schema__rubric=rubric)
+    assert "points[0]" in expected and "has no text at say" in expected
 
 
-def test_a_sentence_is_named_by_its_session_and_its_place_from_zero(workspace: Workspace) -> None:
+def test_the_position_parser_resolves_a_sentence_by_session_and_index(workspace: Workspace) -> None:
     row = {
         **ROW,
         "pages": [{"t": "Tolle", "s": ["A town.", "On the Arn."]}],

@@ -1,4 +1,4 @@
-"""Items of a row: nested, flattened or flat; their answers, types, choices, metadata, and who abstains."""
+"""Items of a row: nested, flattened or flat; answers, types, choices, metadata, abstention."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ def refusal(workspace: Workspace, *children: object, **more: object) -> tuple[st
 # ------------------------------------------------------------------ nested questions
 
 
-def test_nested_questions_are_numbered_in_their_row_and_share_its_corpus(workspace: Workspace) -> None:
+def test_nested_questions_are_numbered_and_share_the_corpus_of_their_row(workspace: Workspace) -> None:
     found = items(nested(workspace, QA, QA))
     assert [(item.id, item.position, item.corpus) for item in found] == [("r_0", 1, "r"), ("r_1", 2, "r")]
 
 
-def test_nested_questions_may_bring_their_own_ids(workspace: Workspace) -> None:
+def test_nested_questions_may_have_their_own_ids(workspace: Workspace) -> None:
     found = items(nested(workspace, QA | {"key": 7}, QA | {"key": "x"}, questions="idField: key"))
     assert [item.id for item in found] == ["7", "x"]
 
 
-def test_a_row_without_questions_is_no_corpus_of_the_run(workspace: Workspace) -> None:
+def test_a_row_without_questions_is_not_a_corpus(workspace: Workspace) -> None:
     workspace.yaml("n", NESTED.format(extra="", questions="", method="exact-match"))
     workspace.data("n.json", [{"id": "a", "c": "C", "qa": []}, {"id": "b", "c": "C", "qa": [QA]}])
     dataset = workspace.open("n")
@@ -75,7 +75,7 @@ def test_a_row_without_questions_is_no_corpus_of_the_run(workspace: Workspace) -
     assert dataset.item("b_0").position == 1
 
 
-def test_a_nested_date_is_taken_before_that_of_the_row(workspace: Workspace) -> None:
+def test_the_date_of_a_nested_question_overrides_the_date_of_its_row(workspace: Workspace) -> None:
     dataset = nested(
         workspace, QA | {"at": "2024-02-01"}, QA | {"at": None}, questions="dateField: at", asked="2024-03-01"
     )
@@ -87,7 +87,7 @@ def test_a_nested_date_is_taken_before_that_of_the_row(workspace: Workspace) -> 
     ]
 
 
-def test_metadata_is_looked_for_in_the_question_then_in_the_row(workspace: Workspace) -> None:
+def test_metadata_of_a_question_overrides_metadata_of_its_row(workspace: Workspace) -> None:
     found = items(nested(workspace, QA | {"mood": "calm"}, QA, QA | {"mood": None}, mood="grim"))
     assert [item.metadata["mood"] for item in found] == ["calm", "grim", "grim"]
     assert [item.metadata["category"] for item in found] == ["1", "1", "1"]
@@ -108,7 +108,7 @@ def test_metadata_is_looked_for_in_the_question_then_in_the_row(workspace: Works
         (QA | {"asked": "soon"}, '[0].asked: asked is not a date that can be read: "soon" (row r)'),
     ],
 )
-def test_what_is_no_nested_question(tmp_path: Path, child: object, text: str) -> None:
+def test_an_invalid_nested_question_is_refused_with_its_place(tmp_path: Path, child: object, text: str) -> None:
     workspace = Workspace(tmp_path)
     assert refusal(workspace, QA, child)[0] == text
 
@@ -121,11 +121,11 @@ def test_what_is_no_nested_question(tmp_path: Path, child: object, text: str) ->
         ({"q": 1}, "[0].qa: qa must be a list, not: a map of keys (row r)"),
     ],
 )
-def test_what_is_no_list_of_questions(workspace: Workspace, qa: object, text: str) -> None:
+def test_a_questions_field_that_is_not_a_list_is_refused(workspace: Workspace, qa: object, text: str) -> None:
     assert refusal(workspace, qa=qa)[0] == text
 
 
-def test_categories_have_names_whether_their_ids_are_numbers_or_texts(workspace: Workspace) -> None:
+def test_categories_name_numeric_and_text_ids(workspace: Workspace) -> None:
     dataset = nested(workspace, QA, QA | {"kind": "1"}, QA | {"kind": 3}, extra="categories: {1: one, 2: two}")
     assert dict(dataset.counts.question_types) == {"one": 2, "3": 1}
     assert dataset.notes[0] == "these categories have no name, so their id is the label: 3"
@@ -135,27 +135,27 @@ def test_categories_have_names_whether_their_ids_are_numbers_or_texts(workspace:
     )
 
 
-def test_strict_categories_refuse_an_id_without_a_name(workspace: Workspace) -> None:
+def test_categoriesStrict_refuses_an_id_without_a_name(workspace: Workspace) -> None:
     extra = "categories: {1: one, 2: two}\ncategoriesStrict: true"
     assert nested(workspace, QA, extra=extra).counts.items == 1
     text, _ = refusal(workspace, QA, QA | {"kind": 3}, extra=extra)
     assert text == '[0].qa[1].kind: qa[1].kind must be one of the categories 1, 2, not: "3" (row r)'
 
 
-def test_categories_without_any_names_are_their_own_labels(workspace: Workspace) -> None:
+def test_categories_without_names_use_their_ids_as_labels(workspace: Workspace) -> None:
     dataset = nested(workspace, QA, QA | {"kind": "z"})
     assert dict(dataset.counts.question_types) == {"1": 1, "z": 1}
     assert not any("have no name" in note or " categories names" in note for note in dataset.notes)
 
 
-def test_a_type_that_is_not_listed_names_the_item(workspace: Workspace) -> None:
+def test_an_unlisted_question_type_is_refused_with_item_and_suggestion(workspace: Workspace) -> None:
     text, _ = refusal(workspace, QA | {"kind": "fact"}, extra="questionTypes: [{name: facts}, {name: time}]")
     expected = '[0].question type: question type of item "r_0" is not listed in questionTypes; did you mean "facts"?'
     assert text == f'{expected}: "fact" (row r)'
 
 
 @each_row(("kind", "label"), [("fact", "fact"), ("", None), (None, None), (3, "3"), (False, "false")])
-def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> None:
+def test_a_question_type_is_a_label_or_None(chat, kind: object, label: str | None) -> None:
     dataset = chat(row(kind=kind))
     assert dataset.item("q1").question_type == label
     assert [ref.question_type for ref in dataset.items()] == [label]
@@ -171,14 +171,14 @@ def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> Non
         ({"a": 1}, ""),
     ],
 )
-def test_several_types_are_refused_with_their_place(chat, kind: object, hint: str) -> None:
+def test_a_list_as_question_type_is_refused_with_its_place(chat, kind: object, hint: str) -> None:
     with pytest.raises(BenchError) as caught:
         chat(row(kind=kind))
     assert "[0].kind: kind must be one name, not: " in str(caught.value) and "(row q1)" in str(caught.value)
     assert hint in (caught.value.hint or "")
 
 
-def test_types_that_look_alike_are_named(chat) -> None:
+def test_similar_question_types_are_noted(chat) -> None:
     kinds = ["temporal", "temporal ", "Temporal", "tempo\u200bral", "fact"]
     dataset = chat(*(row(id=f"q{at}", kind=kind) for at, kind in enumerate(kinds)))
     (note,) = [text for text in dataset.data_notes if "question types" in text]
@@ -187,8 +187,8 @@ def test_types_that_look_alike_are_named(chat) -> None:
 
 
 @each_row("answer", ["", " \n", "\u200b", [], [None], ["", " "]])
-def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
-    """Every answer contains an empty text, so it would pass whatever is said."""
+def test_s10_an_empty_gold_answer_is_refused(chat, answer: object) -> None:
+    """Every answer contains an empty text, so every answer would be correct."""
     with pytest.raises(BenchError) as caught:
         chat(row(a=answer))
     assert str(caught.value).endswith('[0].a: a is empty, and "q1" is not an abstention item (row q1)')
@@ -198,7 +198,7 @@ def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
     assert chat(row(id="q1_abs", a=answer)).item("q1_abs").answers == ()
 
 
-def test_an_empty_text_among_answers_is_left_out(chat) -> None:
+def test_empty_texts_in_a_list_of_answers_are_dropped(chat) -> None:
     assert chat(row(a=["", "teal", None, " "])).item("q1").answers == ("teal",)
     assert chat(row(a=" teal ")).item("q1").answers == (" teal ",), "an answer is never trimmed"
 
@@ -224,7 +224,7 @@ def test_an_empty_text_among_answers_is_left_out(chat) -> None:
         ("abstention: {field: none}", {}, False),
     ],
 )
-def test_any_rule_that_matches_makes_an_abstention_item(
+def test_any_matching_abstention_rule_makes_an_abstention_item(
     tmp_path: Path, rule: str, child: Mapping[str, object], abstains: bool
 ) -> None:
     workspace = Workspace(tmp_path)
@@ -235,19 +235,19 @@ def test_any_rule_that_matches_makes_an_abstention_item(
         assert item.answers == ()
 
 
-def test_the_flag_of_a_row_is_that_of_all_its_questions(workspace: Workspace) -> None:
+def test_the_abstention_flag_of_a_row_applies_to_all_its_questions(workspace: Workspace) -> None:
     found = items(nested(workspace, QA, QA | {"none": False}, extra="abstention: {field: none}", none=True))
     assert [item.abstention for item in found] == [True, True]
 
 
-def test_an_item_with_only_a_trap_abstains_and_the_trap_is_no_answer(workspace: Workspace) -> None:
+def test_an_item_with_only_an_adversarial_answer_abstains(workspace: Workspace) -> None:
     trap = {"q": "Q?", "kind": 5, "adversarial_answer": "a lie"}
     found = items(nested(workspace, trap, trap | {"a": "A"}))
     assert [(item.abstention, item.answers) for item in found] == [(True, ()), (False, ("A",))]
 
 
 @pytest.mark.parametrize("method", ["none", "rubric"])
-def test_some_methods_need_no_answer(workspace: Workspace, method: str) -> None:
+def test_methods_none_and_rubric_need_no_answers(workspace: Workspace, method: str) -> None:
     extra = "  rubric: points\n" if method == "rubric" else ""
     (item,) = items(nested(workspace, QA | {"a": None, "points": ["x", 2]}, extra=extra, method=method))
     assert (item.answers, item.abstention) == ((), False)
@@ -277,7 +277,7 @@ def mcq(chat, choices: object, right: object = "B", **changes: object) -> Item:
         ([1, 2], 2),
     ],
 )
-def test_the_right_choice_is_named_by_letter_or_text(chat, choices: object, right: object) -> None:
+def test_choice_answer_may_be_a_letter_or_a_text(chat, choices: object, right: object) -> None:
     item = mcq(chat, choices, right)
     assert len(item.choices) == 2
     assert item.choice_answer == str(right)
@@ -296,7 +296,7 @@ def test_the_right_choice_is_named_by_letter_or_text(chat, choices: object, righ
         (["one", "two"], None, "[0].right: right is missing in q1 (row q1)"),
     ],
 )
-def test_choices_that_cannot_be_scored_are_found_at_load(chat, choices: object, right: object, text: str) -> None:
+def test_invalid_choices_are_refused_on_load(chat, choices: object, right: object, text: str) -> None:
     with pytest.raises(BenchError) as caught:
         mcq(chat, choices, right)
     assert str(caught.value).partition("mcq.json: ")[2] == text
@@ -311,7 +311,7 @@ def flat(workspace: Workspace, *rows: Mapping[str, object], **flatten: object) -
     return workspace.open("flat")
 
 
-def test_promoted_fields_stand_before_those_of_the_row(workspace: Workspace) -> None:
+def test_promoted_fields_override_the_fields_of_the_row(workspace: Workspace) -> None:
     children = [{"question": "own?", "answer": "own"}, {"question": "no answer of its own?"}]
     dataset = flat(workspace, {"id": "r", "content": "C", "answer": "shared", "qa": children})
     assert [(item.id, item.question, item.answers) for item in items(dataset)] == [
@@ -320,7 +320,7 @@ def test_promoted_fields_stand_before_those_of_the_row(workspace: Workspace) -> 
     ]
 
 
-def test_an_id_of_the_child_is_not_the_items(workspace: Workspace) -> None:
+def test_the_id_of_a_flattened_child_is_not_used(workspace: Workspace) -> None:
     child = {"id": "mine", "question": "Q?", "answer": "A"}
     dataset = flat(workspace, {"id": "r", "content": "C", "qa": [child]})
     assert [(ref.id, ref.corpus) for ref in dataset.items()] == [("r_0", "r")]
@@ -335,14 +335,14 @@ def test_an_id_of_the_child_is_not_the_items(workspace: Workspace) -> None:
         (None, "qa is null (row r)"),
     ],
 )
-def test_what_cannot_be_flattened(workspace: Workspace, qa: object, text: str) -> None:
+def test_an_invalid_flatten_field_is_refused(workspace: Workspace, qa: object, text: str) -> None:
     with pytest.raises(BenchError) as caught:
         flat(workspace, {"id": "r", "content": "C", "qa": qa})
     assert str(caught.value).endswith(f"data.jsonl:1: {text}")
 
 
 @pytest.mark.parametrize(("keep", "ids", "dropped"), [(None, 5, 0), (1, 2, 3), (2, 3, 2), (9, 5, 0)])
-def test_max_items_is_a_rows_and_says_what_it_drops(
+def test_max_items_applies_per_row_and_notes_the_dropped_items(
     workspace: Workspace, keep: int | None, ids: int, dropped: int
 ) -> None:
     child = {"question": "Q?", "answer": "A"}
@@ -367,21 +367,21 @@ def test_max_items_is_a_rows_and_says_what_it_drops(
         ({"uid": "e"}, "row_1"),
     ],
 )
-def test_a_manifest_without_an_id_field_takes_the_first_that_row_one_has(
+def test_a_manifest_uses_the_first_id_candidate_of_row_one(
     workspace: Workspace, fields: Mapping[str, object], ids: str
 ) -> None:
     workspace.manifest("m", [{"content": "C", "question": "Q?", "answer": "A", **fields}])
     assert [ref.id for ref in workspace.open("m").items()] == [ids]
 
 
-def test_what_row_one_has_every_row_must_have(workspace: Workspace) -> None:
+def test_every_row_must_have_the_id_field_of_row_one(workspace: Workspace) -> None:
     rest = {"content": "C", "question": "Q?", "answer": "A"}
     workspace.manifest("m", [{"case_id": "a", **rest}, {"id": "b", **rest}])
     with pytest.raises(BenchError, match=r"data\.jsonl:2: case_id is missing"):
         workspace.open("m")
 
 
-def test_a_question_date_may_be_that_of_the_last_session(chat) -> None:
+def test_questionDate_may_come_from_the_last_session(chat) -> None:
     extra = "questionDate: {from: last_session}\n"
     found = chat(row(asked=None), row(id="q2"), extra=extra)
     dates = [item.question_date and iso_utc(item.question_date) for item in items(found)]
@@ -392,7 +392,9 @@ def test_a_question_date_may_be_that_of_the_last_session(chat) -> None:
 # ------------------------------------------------------- several lists, and lists of texts
 
 
-def asked(workspace: Workspace, section: str, **row: object) -> list[tuple[str, str, tuple[str, ...], str | None]]:
+def read_questions(
+    workspace: Workspace, section: str, **row: object
+) -> list[tuple[str, str, tuple[str, ...], str | None]]:
     text = f"""
 name: n
 version: "1"
@@ -406,34 +408,36 @@ metrics: [hit_at_5]
     return [(item.id, item.question, item.answers, item.question_type) for item in items(workspace.open("n"))]
 
 
-def test_lists_of_questions_are_read_one_after_the_other(workspace: Workspace) -> None:
+def test_several_lists_of_questions_are_read_in_order(workspace: Workspace) -> None:
     questions = """[{field: qa, questionField: question, answerField: answer},
      {field: "$.weeks[*].quiz[*]", questionField: ask, answerField: key, categoryField: "${'quiz'}"}]"""
     weeks = [{"quiz": [{"ask": "Z?", "key": 3}]}, {"quiz": []}]
-    assert asked(workspace, questions, questions=["X?", "Y?"], answers=["x", "y"], weeks=weeks) == [
+    assert read_questions(workspace, questions, questions=["X?", "Y?"], answers=["x", "y"], weeks=weeks) == [
         ("r_0", "X?", ("x",), None), ("r_1", "Y?", ("y",), None), ("r_2", "Z?", ("3",), "quiz"),
     ]  # fmt: skip
 
 
-def test_questions_may_be_texts(workspace: Workspace) -> None:
-    found = asked(workspace, '{field: questions, questionField: "$"}', questions=["X?", "Y?"], answers=["x", "y"])
+def test_questions_may_be_plain_texts(workspace: Workspace) -> None:
+    found = read_questions(
+        workspace, '{field: questions, questionField: "$"}', questions=["X?", "Y?"], answers=["x", "y"]
+    )
     assert [(one[0], one[1]) for one in found] == [("r_0", "X?"), ("r_1", "Y?")]
 
 
-def test_texts_in_place_of_questions_are_refused_with_what_to_write(workspace: Workspace) -> None:
+def test_texts_without_a_questionField_of_dollar_are_refused_with_a_hint(workspace: Workspace) -> None:
     with pytest.raises(BenchError, match=r'questions\[0\] must be an object, not: "X\?"') as caught:
-        asked(workspace, "{field: questions, questionField: q}", questions=["X?"], answers=["x"])
+        read_questions(workspace, "{field: questions, questionField: q}", questions=["X?"], answers=["x"])
     assert "zip: {question: questions, answer: ANSWERS}" in caught.value.hint
 
 
-def test_a_name_that_no_question_of_a_list_has_is_placed_at_that_list(workspace: Workspace) -> None:
+def test_a_misspelled_field_of_a_second_question_list_is_noted(workspace: Workspace) -> None:
     questions = "[{field: qa, questionField: question}, {field: more, questionField: q, answerField: reply}]"
-    asked(workspace, questions, questions=["X?"], answers=["x"], more=[{"q": "Y?", "answer": "y"}])
+    read_questions(workspace, questions, questions=["X?"], answers=["x"], more=[{"q": "Y?", "answer": "y"}])
     assert any('schema.questions[1].answerField names "reply"' in note or "reply" in note
                for note in workspace.open("n").notes)  # fmt: skip
 
 
-def test_what_lacks_answers_is_told_with_a_condition_that_yaml_reads(workspace: Workspace) -> None:
+def test_missing_answers_give_a_hint_with_a_valid_abstention_condition(workspace: Workspace) -> None:
     text = NESTED.format(extra="", questions="", method="exact-match").replace(
         "answerField: a", 'answerField: "$.a[*].t"'
     )
@@ -445,13 +449,13 @@ def test_what_lacks_answers_is_told_with_a_condition_that_yaml_reads(workspace: 
     assert condition == 'abstention: {where: {"$.a[*].t": null}}'
 
 
-def test_a_flag_that_no_question_has_is_named_where_answers_are_missing(workspace: Workspace) -> None:
+def test_missing_answers_name_a_misspelled_abstention_field(workspace: Workspace) -> None:
     message, _ = refusal(workspace, {"q": "Q?", "a": "", "imposible": True, "kind": 1},
                          extra="abstention: {field: impossible}")  # fmt: skip
     assert "abstention.field" in message and 'did you mean "imposible"' in message
 
 
-def test_the_right_choice_of_an_item_is_shown(workspace: Workspace) -> None:
+def test_item_lines_contain_the_text_of_the_right_choice(workspace: Workspace) -> None:
     from bench.datasets.dataset_json import describe, item_lines
 
     extra = "abstention: {questionTypes: ['2']}"
@@ -462,5 +466,5 @@ def test_the_right_choice_of_an_item_is_shown(workspace: Workspace) -> None:
     workspace.data("n.json", [{"id": "r", "c": "C", "qa": list(children)}])
     dataset = workspace.open("n")
     assert [line["choice_answer"] for line in item_lines(dataset)] == ["umber", None]
-    told = describe(dataset)
-    assert (told["abstention"], told["with_evidence"]) == (1, 0)
+    shown = describe(dataset)
+    assert (shown["abstention"], shown["with_evidence"]) == (1, 0)

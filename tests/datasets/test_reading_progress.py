@@ -1,4 +1,4 @@
-"""Who waits for large data sees how far it is; small data and ``-q`` say nothing."""
+"""Progress of reading large data; small data and ``-q`` report nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ metrics: [accuracy]
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[reading.ReadingProgress]:
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[reading.ReadingProgress]:
     rows = [
         {"id": str(number), "q": "Who?", "a": "Ada", "c": f"Ada {number} did.", "k": number % 3} for number in range(40)
     ]
@@ -45,23 +45,23 @@ def opened(workspace: Path) -> None:
     open_benchmark(Catalog.load(workspace).benchmark("mine"), workspace)
 
 
-def test_each_pass_over_large_data_tells_how_far_it_is(tmp_path: Path, told: list[reading.ReadingProgress]) -> None:
+def test_each_pass_over_large_data_reports_its_progress(tmp_path: Path, reports: list[reading.ReadingProgress]) -> None:
     opened(tmp_path)
-    whats = list(dict.fromkeys(one.what for one in told))
+    whats = list(dict.fromkeys(one.what for one in reports))
     assert whats == ["reading mine", "checking mine"]
     for what in whats:
-        done = [one.done for one in told if one.what == what]
+        done = [one.done for one in reports if one.what == what]
         assert done == sorted(done)
-        assert done[-1] == next(one.total for one in told if one.what == what)
-    assert told[-1].total == 3
-    told.clear()
+        assert done[-1] == next(one.total for one in reports if one.what == what)
+    assert reports[-1].total == 3
+    reports.clear()
     opened(tmp_path)
-    assert told == []
+    assert reports == []
 
 
-def test_a_line_for_each_tenth_where_there_is_no_terminal(
+def test_progress_is_one_line_per_tenth_without_a_terminal(
     tmp_path: Path,
-    told: list[reading.ReadingProgress],
+    reports: list[reading.ReadingProgress],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -77,9 +77,9 @@ def test_a_line_for_each_tenth_where_there_is_no_terminal(
     assert reading.progress_sink.to is None
 
 
-def test_small_data_is_read_without_a_word(
-    tmp_path: Path, told: list[reading.ReadingProgress], monkeypatch: pytest.MonkeyPatch
+def test_small_data_reports_no_progress(
+    tmp_path: Path, reports: list[reading.ReadingProgress], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_source, "LARGE_DATA", 1_000_000)
     opened(tmp_path)
-    assert told == []
+    assert reports == []

@@ -1,4 +1,4 @@
-"""The real LoCoMo10 and LongMemEval files: every count, order and quirk, to the number."""
+"""The real LoCoMo10 and LongMemEval files: exact counts, order and flags."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def locomo(locomo_workspace: Path) -> Dataset:
     return open_benchmark(Catalog.load(locomo_workspace).benchmark("locomo"), locomo_workspace)
 
 
-def test_locomo_counts(locomo: Dataset) -> None:
+def test_LoCoMo_has_its_published_counts(locomo: Dataset) -> None:
     shown = describe(locomo)
     assert [shown[key] for key in ("items", "corpora", "sessions", "turns", "memories")] == [1986, 10, 272, 5882, 272]
     assert shown["question_types"] == {
@@ -46,7 +46,7 @@ def test_locomo_counts(locomo: Dataset) -> None:
     assert locomo.counts.evidence_turns == 2820
 
 
-def test_locomo_items(locomo: Dataset) -> None:
+def test_LoCoMo_items_have_ids_dates_and_traps(locomo: Dataset) -> None:
     items = [locomo.item(ref) for ref in locomo.items()]
     assert (items[0].id, items[-1].id) == ("conv-26_0", "conv-50_203")
     assert iso_utc(locomo.item("conv-26_0").question_date) == "2023-10-22T09:55:00Z"
@@ -59,7 +59,7 @@ def test_locomo_items(locomo: Dataset) -> None:
     assert all(None not in item.answers and "None" not in item.answers for item in items)
 
 
-def test_locomo_order_and_dates(locomo: Dataset) -> None:
+def test_LoCoMo_sessions_are_in_order_with_parsed_dates(locomo: Dataset) -> None:
     corpus = locomo.corpus("conv-42")
     numbers = [int(session.id.removeprefix("session_")) for session in corpus.sessions]
     assert numbers == sorted(numbers)
@@ -68,19 +68,19 @@ def test_locomo_order_and_dates(locomo: Dataset) -> None:
     assert {len(locomo.corpus(name).sessions) for name in locomo.corpora()} <= set(range(19, 33))
 
 
-def test_locomo_captions_are_sent_and_search_strings_are_not(locomo: Dataset) -> None:
+def test_LoCoMo_captions_are_sent(locomo: Dataset) -> None:
     turns = [turn for name in locomo.corpora() for s in locomo.corpus(name).sessions for turn in s.turns]
     assert sum(turn.caption is not None for turn in turns) == 1226
     assert [gap for name in locomo.corpora() for gap in locomo.coverage_gaps(name)] == []
 
 
-def test_locomo_sample_is_the_documented_one(locomo: Dataset) -> None:
+def test_a_LoCoMo_sample_contains_the_documented_items(locomo: Dataset) -> None:
     sample = list(locomo.items(Selection(sample=20, seed=7)))
     assert [ref.id for ref in sample[:5]] == ["conv-26_127", "conv-26_137", "conv-26_179", "conv-30_8", "conv-30_85"]
     assert sorted(Counter(ref.question_type for ref in sample).values(), reverse=True) == [8, 5, 3, 3, 1]
 
 
-def test_locomo_turns_extends_locomo_and_shares_its_file(locomo_workspace: Path) -> None:
+def test_locomo_turns_uses_the_file_of_locomo(locomo_workspace: Path) -> None:
     config = Catalog.load(locomo_workspace).benchmark("locomo-turns")
     dataset = open_benchmark(config, locomo_workspace)
     assert config.data.local_path == "datasets/locomo/locomo10.json"
@@ -88,7 +88,7 @@ def test_locomo_turns_extends_locomo_and_shares_its_file(locomo_workspace: Path)
     assert evidence_level(config, unit=config.unit, turn_evidence=dataset.turn_evidence) == "turn"
 
 
-def test_an_edited_copy_of_locomo_is_refused(locomo_workspace: Path, tmp_path: Path) -> None:
+def test_an_edited_copy_of_LoCoMo_is_refused(locomo_workspace: Path, tmp_path: Path) -> None:
     raw = (locomo_workspace / "datasets" / "locomo" / "locomo10.json").read_bytes()
     copy = tmp_path / "datasets" / "locomo" / "locomo10.json"
     copy.parent.mkdir(parents=True)
@@ -97,7 +97,7 @@ def test_an_edited_copy_of_locomo_is_refused(locomo_workspace: Path, tmp_path: P
         open_benchmark(Catalog.load(tmp_path).benchmark("locomo"), tmp_path)
 
 
-def test_the_seeds_own_locomo_config_runs_on_the_real_data(shared: Path, tmp_path: Path) -> None:
+def test_the_original_LoCoMo_config_runs_on_the_real_data(shared: Path, tmp_path: Path) -> None:
     for name in ("locomo", "longmemeval"):
         _cut_seed(shared, name, tmp_path)
     target = tmp_path / "datasets" / "locomo10.json"
@@ -130,7 +130,7 @@ def _subset(shared: Path, root: Path, parent: str, file: str) -> Dataset:
     return open_benchmark(Catalog.load(root).benchmark("subset"), root)
 
 
-def test_longmemeval_subset(shared: Path, tmp_path: Path) -> None:
+def test_the_LongMemEval_subset_has_its_counts_and_flags(shared: Path, tmp_path: Path) -> None:
     dataset = _subset(shared, tmp_path, "longmemeval-turns", "longmemeval_s_subset.json")
     shown = describe(dataset)
     assert [shown[key] for key in ("items", "corpora", "sessions", "turns")] == [16, 16, 225, 1608]
@@ -143,7 +143,7 @@ def test_longmemeval_subset(shared: Path, tmp_path: Path) -> None:
         assert dates == sorted(date for date in dates if date)
 
 
-def test_longmemeval_official_retrieval_keeps_user_turns_only(shared: Path, tmp_path: Path) -> None:
+def test_longmemeval_official_retrieval_ingests_only_user_turns(shared: Path, tmp_path: Path) -> None:
     dataset = _subset(shared, tmp_path, "longmemeval-official-retrieval", "longmemeval_s_subset.json")
     turns = [turn for name in dataset.corpora() for s in dataset.corpus(name).sessions for turn in s.turns]
     assert {turn.role for turn in turns} == {"user"}
@@ -151,7 +151,7 @@ def test_longmemeval_official_retrieval_keeps_user_turns_only(shared: Path, tmp_
     assert dataset.item("e47becba").flags == ("evidence_removed",)
 
 
-def test_the_temporal_fixture_is_one_corpus_without_answers(shared: Path, tmp_path: Path) -> None:
+def test_the_temporal_fixture_is_one_corpus_of_50_items(shared: Path, tmp_path: Path) -> None:
     text = (shared / "cases" / "benchmarks" / "temporal-fixture.yaml.txt").read_text(encoding="utf-8")
     data = shared / "data" / "przm-temporal" / "longmemeval-temporal-inference-v1.json"
     path = tmp_path / "configs" / "benchmarks" / "temporal-fixture.yaml"

@@ -1,4 +1,4 @@
-"""``bench new benchmark --from FILE|FOLDER`` recognizes published benchmarks and exports of chats by content."""
+"""``bench new benchmark --from`` recognizes published benchmarks and chat exports by their content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WHOLE = {
     "personamem-v1", "personamem-v2", "membench", "lmeb", "musique",
 }  # fmt: skip
 """every number is right as the config is written"""
-SAID = {
+REPORTED = {
     "evermembench-dynamic": "if several fields together identify a turn, write evidence.reference",
     "lifebench": "abstention: {questionTypes: ['4']}",
     "longbench-v2": "",
@@ -28,7 +28,7 @@ SAID = {
     "memoryagentbench": "",
     "prefeval": "the config does not use these fields of a row: preference",
 }
-"""items, or answers, are right; what is left to the author is said"""
+"""items, or answers, are right; the rest is reported to the author"""
 
 
 def drafted(workspace: Path, data: Path) -> tuple[BenchmarkDraft, Dataset]:
@@ -49,8 +49,8 @@ def written(folder: Path, name: str, value: object) -> Path:
     return path
 
 
-@each_row("name", sorted(WHOLE | SAID.keys()))
-def test_a_published_benchmark_is_recognized(name: str, shared: Path, tmp_path: Path) -> None:
+@each_row("name", sorted(WHOLE | REPORTED.keys()))
+def test_a_published_benchmark_is_recognized_from_its_files(name: str, shared: Path, tmp_path: Path) -> None:
     folder = shared / "cases" / "shapes" / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there")
@@ -77,7 +77,7 @@ def test_a_published_benchmark_is_recognized(name: str, shared: Path, tmp_path: 
         assert sum(item.abstention for item in items) == wanted["abstention"]
         assert Counter(item.question_type for item in items if item.question_type) == wanted["question_types"]
     else:
-        assert SAID[name] in " ".join(made.unmapped)
+        assert REPORTED[name] in " ".join(made.unmapped)
 
 
 TALK = [{"role": "user", "content": "The spare key is in the blue pot."}, {"role": "assistant", "content": "Noted."}]
@@ -106,7 +106,7 @@ def paired(turns: Sequence[Mapping[str, str]], who: str, words: str) -> list[dic
             {"speaker": "Bo", "text": "Noted."}]}},
     ],
 )  # fmt: skip
-def test_an_export_of_chats_is_remembered_whole(tmp_path: Path, row: dict[str, object]) -> None:
+def test_a_chat_export_is_drafted_with_all_its_turns(tmp_path: Path, row: dict[str, object]) -> None:
     data = written(tmp_path, "chats.jsonl", [{"id": "c1", **ASKED, **row}])
     _, dataset = drafted(tmp_path, data)
     text = " ".join(memory.memory.content for memory in dataset.memories("c1"))
@@ -114,7 +114,7 @@ def test_an_export_of_chats_is_remembered_whole(tmp_path: Path, row: dict[str, o
     assert "Noted." in text
 
 
-def test_turns_of_a_table_are_joined_to_the_questions(tmp_path: Path) -> None:
+def test_a_table_of_turns_is_joined_to_a_table_of_questions(tmp_path: Path) -> None:
     written(tmp_path / "d", "questions.csv", "id,conversation,question,answer\nq1,c1,Where is the key?,in the pot\n"
             "q2,c2,Who called?,Ann\n")  # fmt: skip
     written(tmp_path / "d", "turns.csv", "conversation,role,content\nc1,user,The key is in the pot.\nc1,assistant,No.\n"
@@ -124,14 +124,14 @@ def test_turns_of_a_table_are_joined_to_the_questions(tmp_path: Path) -> None:
     assert [item.answers for item in map(dataset.item, dataset.items())] == [("in the pot",), ("Ann",)]
 
 
-def test_an_export_that_asks_nothing_says_how_to_ask(tmp_path: Path) -> None:
+def test_an_export_without_questions_gives_a_hint(tmp_path: Path) -> None:
     data = written(tmp_path, "chats.jsonl", [{"id": "c1", "messages": TALK}])
     made = draft_benchmark("mine", data, tmp_path)
     assert any(text.startswith("the data has no questions: write a file of questions") for text in made.unmapped)
 
 
 @each_row("field", ["evidence", "supporting_facts", "related_snippet", "gold_sessions", "answer_notes", "R"])
-def test_gold_is_never_remembered(tmp_path: Path, field: str) -> None:
+def test_gold_fields_are_never_used_as_history(tmp_path: Path, field: str) -> None:
     gold = [{"role": "user", "content": "The spare key is in the blue pot."}]
     row = {"id": "c1", **ASKED, field: gold, "log": [{"role": "user", "content": "A long talk about pots and keys."}]}
     _, dataset = drafted(tmp_path, written(tmp_path, "chats.jsonl", [row]))
@@ -141,7 +141,7 @@ def test_gold_is_never_remembered(tmp_path: Path, field: str) -> None:
     assert f"field: {field}" not in text
 
 
-def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
+def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     with pytest.raises(Exception, match="there is no data file to read"):
         draft_benchmark("mine", tmp_path / "d", tmp_path)

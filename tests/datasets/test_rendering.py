@@ -1,4 +1,4 @@
-"""Memories in every unit and form: what a provider is given, what it stands for, and that nothing is lost."""
+"""Memories in every unit and form: their texts, the ids of hits, and evidence coverage."""
 
 from __future__ import annotations
 
@@ -37,17 +37,15 @@ def corpora(draw: st.DrawFn) -> Corpus:
     """Corpora of up to three sessions of up to three turns."""
     sessions = []
     for number in range(draw(st.integers(0, 3))):
-        said = draw(st.lists(TEXTS, max_size=3))
-        turns = tuple(Turn(id=f"s{number}#{at}", text=text, role="user") for at, text in enumerate(said, 1))
+        texts = draw(st.lists(TEXTS, max_size=3))
+        turns = tuple(Turn(id=f"s{number}#{at}", text=text, role="user") for at, text in enumerate(texts, 1))
         when = DateReader("UTC").read(f"2024-01-0{number + 1}")
         sessions.append(Session(id=f"s{number}", turns=turns, when=when, date_text=f"2024-01-0{number + 1}"))
     return Corpus(id="c", sessions=tuple(sessions))
 
 
 @given(corpora())
-def test_every_unit_sends_every_turn_that_is_not_blank_once_and_in_order(
-    plain: BenchmarkConfig, corpus: Corpus
-) -> None:
+def test_every_unit_contains_each_nonblank_turn_once_and_in_order(plain: BenchmarkConfig, corpus: Corpus) -> None:
     turns = [turn.id for session in corpus.sessions for turn in session.turns if not is_blank(turn.text)]
     for unit in ("turn", "session", "corpus"):
         rendered = memories(plain, corpus, unit=unit)
@@ -57,7 +55,7 @@ def test_every_unit_sends_every_turn_that_is_not_blank_once_and_in_order(
 
 
 @given(corpora())
-def test_no_unit_loses_a_character(plain: BenchmarkConfig, corpus: Corpus) -> None:
+def test_every_unit_contains_the_full_text_of_each_turn(plain: BenchmarkConfig, corpus: Corpus) -> None:
     wanted = [turn for session in corpus.sessions for turn in session.turns if not is_blank(turn.text)]
     item = Item(id="i", position=1, corpus="c", question="?", evidence=Evidence(turns=tuple(one.id for one in wanted)))
     for unit in ("turn", "session", "corpus"):
@@ -66,7 +64,7 @@ def test_no_unit_loses_a_character(plain: BenchmarkConfig, corpus: Corpus) -> No
 
 
 @given(corpora())
-def test_the_corpus_is_its_sessions_and_a_session_its_turns(plain: BenchmarkConfig, corpus: Corpus) -> None:
+def test_a_corpus_text_joins_its_sessions_and_a_session_joins_its_turns(plain: BenchmarkConfig, corpus: Corpus) -> None:
     sessions = [entry.memory.content for entry in memories(plain, corpus, unit="session")]
     whole = [entry.memory.content for entry in memories(plain, corpus, unit="corpus")]
     assert whole == (["\n\n".join(sessions)] if sessions else [])
@@ -76,10 +74,10 @@ def test_the_corpus_is_its_sessions_and_a_session_its_turns(plain: BenchmarkConf
         assert entry.memory.content.partition("\n")[2] == body
 
 
-def test_a_lone_session_as_a_corpus_keeps_its_date_and_name(plain: BenchmarkConfig) -> None:
+def test_a_corpus_of_one_session_has_its_date_and_metadata(plain: BenchmarkConfig) -> None:
     when = DateReader("UTC").read("2024-01-01")
-    said = (Turn(id="s#1", text="x"),)
-    one = Session(id="s", turns=said, when=when, metadata={"src": "a"})
+    turns = (Turn(id="s#1", text="x"),)
+    one = Session(id="s", turns=turns, when=when, metadata={"src": "a"})
     (memory,) = (entry.memory for entry in memories(plain, Corpus(id="c", sessions=(one,)), unit="corpus"))
     assert (memory.id, memory.session_id, memory.when, memory.metadata) == ("c", "s", when, {"src": "a"})
     two = Session(id="t", turns=(Turn(id="t#1", text="y"),), when=when, metadata={"src": "b"})
@@ -87,7 +85,7 @@ def test_a_lone_session_as_a_corpus_keeps_its_date_and_name(plain: BenchmarkConf
     assert (memory.session_id, memory.when, memory.metadata) == (None, None, {})
 
 
-def test_a_turns_own_time_stands_before_that_of_its_session(plain: BenchmarkConfig) -> None:
+def test_the_time_of_a_turn_overrides_the_time_of_its_session(plain: BenchmarkConfig) -> None:
     read = DateReader("UTC").read
     turns = (Turn(id="a", text="x", when=read("2024-01-01T10:00")), Turn(id="b", text="y"))
     corpus = Corpus(id="c", sessions=(Session(id="s", turns=turns, when=read("2024-01-01")),))
@@ -102,7 +100,7 @@ def test_a_turns_own_time_stands_before_that_of_its_session(plain: BenchmarkConf
 
 
 @pytest.mark.parametrize(
-    ("said", "line", "message"),
+    ("spoken", "line", "message"),
     [
         (Turn(id="t", text="x"), "x", "x"),
         (Turn(id="t", text="x", role="user"), "user: x", "x"),
@@ -112,8 +110,8 @@ def test_a_turns_own_time_stands_before_that_of_its_session(plain: BenchmarkConf
         (Turn(id="t", text="", speaker="Ann", caption="a cat"), "Ann:  [shares a cat]", "Ann:  [shares a cat]"),
     ],
 )
-def test_the_line_of_a_turn_and_its_message(plain: BenchmarkConfig, said: Turn, line: str, message: str) -> None:
-    corpus = Corpus(id="c", sessions=(Session(id="s", turns=(said,)),))
+def test_a_turn_has_a_line_and_a_message(plain: BenchmarkConfig, spoken: Turn, line: str, message: str) -> None:
+    corpus = Corpus(id="c", sessions=(Session(id="s", turns=(spoken,)),))
     (entry,) = memories(plain, corpus, unit="turn")
     assert entry.memory.content == line
     assert [one.content for one in entry.memory.messages] == [message]
@@ -132,7 +130,7 @@ def test_the_line_of_a_turn_and_its_message(plain: BenchmarkConfig, said: Turn, 
         ("conversation", "speaker_text", "Ann: one\nBo: two [shares a cat]"),
     ],
 )
-def test_a_manifest_names_the_form_of_a_session(
+def test_content_formatter_sets_the_form_of_a_session(
     workspace: Workspace, formatter: str, dialogue: str | None, content: str
 ) -> None:
     talk = [[{"speaker": "Ann", "text": "one"}, {"speaker": "Bo", "text": "two", "caption": "a cat"}]]
@@ -144,7 +142,7 @@ def test_a_manifest_names_the_form_of_a_session(
     assert entry.memory.content == content
 
 
-def test_metadata_of_a_row_fills_a_session_template(workspace: Workspace) -> None:
+def test_metadata_of_a_row_is_available_in_formatTemplate(workspace: Workspace) -> None:
     text = CHAT.format(name="chat").replace("questionDate: asked}", "questionDate: asked, mood: mood}")
     workspace.yaml("chat", text + "ingestion: {preprocessing: {formatTemplate: \"${metadata.mood|default:'calm'}\"}}\n")
     workspace.data("chat.json", [row(mood="grim"), row(id="q2")])
@@ -160,7 +158,7 @@ def entry(name: str, sessions: tuple[str, ...], turns: tuple[str, ...]) -> Rende
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "c"]), max_size=2), max_size=8), st.integers(0, 9))
-def test_folded_ranks_name_a_session_once_and_keep_the_order(hits: list[list[str]], k: int) -> None:
+def test_ranked_ids_names_each_session_once_in_order(hits: list[list[str]], k: int) -> None:
     slots = [[entry(name, (name,), (f"{name}#1",)) for name in names] for names in hits]
     folded = ranked_ids(slots, level="session", unit="turn")
     named = [name for slot in folded for name in slot]
@@ -169,14 +167,14 @@ def test_folded_ranks_name_a_session_once_and_keep_the_order(hits: list[list[str
     assert ranked_ids(slots, level="session", unit="turn", k=k) == folded[:k]
 
 
-def test_a_hit_of_several_memories_stands_for_all_of_them_once() -> None:
+def test_ids_at_level_lists_each_id_of_several_memories_once() -> None:
     one, two = entry("m", ("s",), ("s#1", "s#2")), entry("n", ("s", "t"), ("s#2", "t#1"))
     assert ids_at_level([one, two], "session") == ("s", "t")
     assert ids_at_level([one, two], "turn") == ("s#1", "s#2", "t#1")
     assert ids_at_level([], "turn") == ()
 
 
-def test_sessions_that_come_as_sessions_are_not_folded() -> None:
+def test_ranked_ids_does_not_group_session_memories() -> None:
     one = entry("m", ("s",), ("s#1",))
     assert ranked_ids([[one], [one]], level="session", unit="session") == [("s",), ("s",)]
 
@@ -184,18 +182,18 @@ def test_sessions_that_come_as_sessions_are_not_folded() -> None:
 # ------------------------------------------------------------------ coverage
 
 
-@pytest.mark.parametrize("said", ['a "quoted" word', "two\nlines", "tab\there", "back\\slash", "日本 🚲"])
-def test_a_text_counts_as_sent_when_json_wrote_it(plain: BenchmarkConfig, said: str) -> None:
-    corpus = Corpus(id="c", sessions=(Session(id="s", turns=(Turn(id="t", text=said),)),))
+@pytest.mark.parametrize("text", ['a "quoted" word', "two\nlines", "tab\there", "back\\slash", "日本 🚲"])
+def test_JSON_escaped_text_counts_as_sent(plain: BenchmarkConfig, text: str) -> None:
+    corpus = Corpus(id="c", sessions=(Session(id="s", turns=(Turn(id="t", text=text),)),))
     item = Item(id="i", position=1, corpus="c", question="?", evidence=Evidence(turns=("t",)))
-    assert coverage_gaps([item], corpus, [json.dumps({"text": said}, ensure_ascii=False)]) == []
-    assert coverage_gaps([item], corpus, ["something else"]) == [CoverageGap(item="i", turn="t", text=said)]
+    assert coverage_gaps([item], corpus, [json.dumps({"text": text}, ensure_ascii=False)]) == []
+    assert coverage_gaps([item], corpus, ["something else"]) == [CoverageGap(item="i", turn="t", text=text)]
 
 
-def test_text_and_caption_must_both_be_sent_and_blank_text_need_not() -> None:
-    def gaps(said: Turn, *sent: str) -> list[CoverageGap]:
-        corpus = Corpus(id="c", sessions=(Session(id="s", turns=(said,)),))
-        item = Item(id="i", position=1, corpus="c", question="?", evidence=Evidence(turns=(said.id,)))
+def test_text_and_caption_must_be_sent_and_blank_text_need_not() -> None:
+    def gaps(spoken: Turn, *sent: str) -> list[CoverageGap]:
+        corpus = Corpus(id="c", sessions=(Session(id="s", turns=(spoken,)),))
+        item = Item(id="i", position=1, corpus="c", question="?", evidence=Evidence(turns=(spoken.id,)))
         return coverage_gaps([item], corpus, sent)
 
     both = Turn(id="t", text="look", caption="a cat")
@@ -208,13 +206,13 @@ def test_text_and_caption_must_both_be_sent_and_blank_text_need_not() -> None:
     ]
 
 
-def test_a_turn_that_is_not_in_the_corpus_is_a_gap_of_each_item_that_names_it() -> None:
+def test_an_evidence_turn_outside_the_corpus_is_a_gap_of_each_item() -> None:
     items = [Item(id=name, position=1, corpus="c", question="?", evidence=Evidence(turns=("t",))) for name in "ab"]
     gaps = coverage_gaps(items, Corpus(id="c", sessions=()), ["x"])
     assert gaps == [CoverageGap(item=name, turn="t", text="(not ingested)") for name in "ab"]
 
 
-def test_twenty_gaps_are_listed_and_the_rest_is_counted() -> None:
+def test_require_coverage_lists_twenty_gaps_and_counts_the_rest() -> None:
     gaps = [CoverageGap(item=f"i{n // 2}", turn=f"t{n}", text="x") for n in range(23)]
     with pytest.raises(DataError) as caught:
         require_coverage(gaps, benchmark="b", where="b.yaml:1:1")
@@ -233,7 +231,7 @@ def two(chat) -> Dataset:
     return chat(row(), row(id="q2", kind="time"), row(id="q3", sessions=[[turn("x")], []]))
 
 
-def test_item_lines_are_those_of_the_selection(chat) -> None:
+def test_item_lines_yields_the_selected_items(chat) -> None:
     dataset = two(chat)
     assert [line["id"] for line in item_lines(dataset)] == ["q1", "q2", "q3"]
     assert [line["position"] for line in item_lines(dataset, Selection(start=2))] == [2, 3]
@@ -252,7 +250,7 @@ def test_item_lines_are_those_of_the_selection(chat) -> None:
     }
 
 
-def test_memory_lines_are_those_of_the_corpora_of_the_selection_each_once(workspace: Workspace) -> None:
+def test_memory_lines_yields_each_selected_corpus_once(workspace: Workspace) -> None:
     ingestion = {"strategy": "simple", "content_field": "c", "corpus_field": "s"}
     rows = [{"id": name, "s": shelf, "c": name, "question": "q", "answer": "1"} for name, shelf in ("ax", "bx", "cy")]
     workspace.manifest("shelf", rows, ingestion=ingestion)
@@ -265,7 +263,7 @@ def test_memory_lines_are_those_of_the_corpora_of_the_selection_each_once(worksp
     assert [ref.id for ref in dataset.items_of("x")] == ["a", "b"]
 
 
-def test_a_memory_of_several_sessions_is_of_none_of_them(chat) -> None:
+def test_a_memory_of_several_sessions_has_no_session(chat) -> None:
     lines = [entry.as_json() for entry in two(chat).memories("q1", unit="corpus")]
     assert [(line["session"], line["turns"], line["when"]) for line in lines] == [
         (None, ["s2#1", "s1#1", "s1#2"], None)
@@ -273,7 +271,7 @@ def test_a_memory_of_several_sessions_is_of_none_of_them(chat) -> None:
 
 
 @pytest.mark.parametrize("what", ["item", "corpus"])
-def test_what_the_dataset_does_not_have_is_told_with_where_to_look(chat, what: str) -> None:
+def test_an_unknown_item_or_corpus_is_refused_with_a_hint(chat, what: str) -> None:
     dataset = two(chat)
     with pytest.raises(UsageError) as caught:
         dataset.item("q9") if what == "item" else dataset.corpus("q9")
@@ -282,7 +280,7 @@ def test_what_the_dataset_does_not_have_is_told_with_where_to_look(chat, what: s
     assert list(dataset.items_of("q9")) == []
 
 
-def test_groups_add_up_their_types(chat) -> None:
+def test_groups_count_the_items_of_their_types(chat) -> None:
     dataset = chat(
         row(), row(id="q2", kind="time"), row(id="q3", kind=None), extra="groups: {g: [fact, time], h: [time]}\n"
     )
@@ -290,7 +288,7 @@ def test_groups_add_up_their_types(chat) -> None:
     assert dict(dataset.counts.question_types) == {"fact": 1, "time": 1}
 
 
-def test_a_dataset_knows_its_file_its_size_and_whether_it_has_evidence(chat) -> None:
+def test_a_dataset_has_its_path_size_and_evidence_flags(chat) -> None:
     dataset = two(chat)
     assert (dataset.path.name, dataset.name) == ("chat.json", "chat")
     assert describe(dataset)["items"] == len(dataset) == 3

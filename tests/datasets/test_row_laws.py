@@ -1,4 +1,4 @@
-"""Laws of reading: formats agree, a torn file gives its whole rows, a place leads back to its row."""
+"""Laws of reading rows: formats agree, truncated files give their complete rows, offsets lead to rows."""
 
 from __future__ import annotations
 
@@ -66,13 +66,15 @@ def as_lines(rows: Sequence[Row], *, end: str = "\n") -> bytes:
 
 
 @given(ROWS, st.sampled_from([None, 2]), st.booleans(), st.sampled_from(["\n", "\r\n", "\n\n \n"]))
-def test_an_array_and_lines_give_the_same_rows(rows: list[Row], indent: int | None, escape: bool, end: str) -> None:
+def test_a_JSON_array_and_JSONL_give_equal_rows(rows: list[Row], indent: int | None, escape: bool, end: str) -> None:
     assert again(as_array(rows, indent=indent, escape=escape), "json") == (rows, rows)
     assert again(as_lines(rows, end=end), "jsonl") == (rows, rows)
 
 
 @given(TABLES, st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_a_table_gives_back_what_was_written(table: tuple[list[str], list[list[str]]], end: str, bom: bool) -> None:
+def test_a_CSV_file_gives_back_the_written_records(
+    table: tuple[list[str], list[list[str]]], end: str, bom: bool
+) -> None:
     names, records = table
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator=end, quoting=csv.QUOTE_ALL)
@@ -84,7 +86,7 @@ def test_a_table_gives_back_what_was_written(table: tuple[list[str], list[list[s
 
 
 @given(ROWS, st.data())
-def test_a_file_cut_anywhere_gives_its_whole_rows_and_then_an_error(rows: list[Row], data: st.DataObject) -> None:
+def test_a_truncated_JSON_array_gives_its_complete_rows_and_an_error(rows: list[Row], data: st.DataObject) -> None:
     whole = as_array(rows)
     at = data.draw(st.integers(1, len(whole) - 1))
     found = read(whole[:at], "json")
@@ -94,7 +96,7 @@ def test_a_file_cut_anywhere_gives_its_whole_rows_and_then_an_error(rows: list[R
 
 
 @given(ROWS, st.data())
-def test_lines_cut_anywhere_lose_the_last_row_at_most(rows: list[Row], data: st.DataObject) -> None:
+def test_truncated_JSONL_loses_at_most_its_last_row(rows: list[Row], data: st.DataObject) -> None:
     whole = as_lines(rows)
     at = data.draw(st.integers(1, len(whole)))
     found = read(whole[:at], "jsonl")
@@ -105,7 +107,7 @@ def test_lines_cut_anywhere_lose_the_last_row_at_most(rows: list[Row], data: st.
 
 
 @given(st.binary(max_size=60), st.sampled_from(["json", "jsonl", "csv"]))
-def test_no_bytes_at_all_raise_anything_but_a_told_error(data: bytes, form: Format) -> None:
+def test_reading_any_bytes_raises_only_DataError(data: bytes, form: Format) -> None:
     try:
         found = read(data, form)
     except DataError as error:
@@ -117,7 +119,7 @@ def test_no_bytes_at_all_raise_anything_but_a_told_error(data: bytes, form: Form
 
 
 @each_row("shift", range(65_520, 65_540))
-def test_a_row_across_the_reading_window_is_whole(tmp_path: Path, shift: int) -> None:
+def test_a_row_across_the_read_buffer_boundary_is_complete(tmp_path: Path, shift: int) -> None:
     rows = [{"id": "a", "c": "x" * shift}, {"id": "é🚲", "c": ["}{", '"}'], "n": 1.50}, {"id": "b"}]
     path = tmp_path / "x.json"
     path.write_text(json.dumps(rows, ensure_ascii=shift % 2 == 0), encoding="utf-8")
@@ -128,7 +130,7 @@ def test_a_row_across_the_reading_window_is_whole(tmp_path: Path, shift: int) ->
 
 
 @each_row("shift", range(65_500, 65_530))
-def test_half_of_a_surrogate_pair_across_the_window_is_no_question_mark(tmp_path: Path, shift: int) -> None:
+def test_a_surrogate_half_across_the_read_buffer_boundary_is_unchanged(tmp_path: Path, shift: int) -> None:
     path = tmp_path / "x.json"
     path.write_text('[{"c": "' + "x" * shift + '\\ud83d"}]', encoding="utf-8")
     (row,) = RowFile.open(path, "json")
@@ -136,7 +138,7 @@ def test_half_of_a_surrogate_pair_across_the_window_is_no_question_mark(tmp_path
 
 
 @each_row("number", ["1.50", "1e2", "0.0000001", "-0.0", "1E+2", "123456789.123456789123456789"])
-def test_a_fraction_has_one_text_however_it_is_read(number: str) -> None:
+def test_a_decimal_number_has_its_original_text_in_every_format(number: str) -> None:
     row = f'{{"n": {number}}}'.encode()
     array, lines = read(b"[" + row + b"]", "json")[0], read(row, "jsonl")[0]
     for values in (array.values, lines.values, loads_lenient(row)):
@@ -147,7 +149,7 @@ def test_a_fraction_has_one_text_however_it_is_read(number: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
-def test_a_key_that_an_object_has_twice_is_refused(form: Format) -> None:
+def test_a_repeated_key_in_an_object_is_refused(form: Format) -> None:
     """One of the two values would be lost without a word."""
     row = b'{"id": 1, "deep": [{"a": 1, "a": 2}]}'
     (found,) = read(b"[" + row + b"]" if form == "json" else row, form)
@@ -155,28 +157,28 @@ def test_a_key_that_an_object_has_twice_is_refused(form: Format) -> None:
     assert 'the key "a" occurs twice in one object' in found.error.message
 
 
-def test_lines_may_end_in_any_way_and_need_no_last_end() -> None:
+def test_JSONL_accepts_any_line_end_and_no_final_line_end() -> None:
     found = read(b'{"a": 1}\r\n{"a": "\xe2\x80\xa8"}\n\n{"a": 3}', "jsonl")
     assert [(row.place.line, row.values) for row in found] == [(1, {"a": 1}), (2, {"a": "\u2028"}), (4, {"a": 3})]
 
 
-def test_an_object_alone_is_one_row() -> None:
+def test_a_single_JSON_object_is_one_row() -> None:
     data = b'\xef\xbb\xbf \n {"a": [1, {"b": 2}]} \n'
     assert again(data, "json") == ([{"a": [1, {"b": 2}]}], [{"a": [1, {"b": 2}]}])
 
 
-def test_an_array_may_begin_after_a_long_blank() -> None:
+def test_a_JSON_array_may_follow_long_white_space() -> None:
     assert [row.values for row in read(b" " * 70_000 + b'[{"a": 1}]', "json")] == [{"a": 1}]
 
 
 @given(st.lists(st.sampled_from(['{"a": 1}', "", "  ", '{"b": "x"}']), min_size=1, max_size=12))
-def test_the_line_of_a_row_is_the_one_it_stands_on(lines: list[str]) -> None:
+def test_the_line_number_of_a_row_is_correct(lines: list[str]) -> None:
     with on_disk("\n".join(lines).encode(), "jsonl") as file:
         for row in file:
             assert lines[(row.place.line or 0) - 1].strip()
 
 
-def test_a_large_field_is_read_in_every_format(tmp_path: Path) -> None:
+def test_a_field_of_3_MB_is_read_in_every_format(tmp_path: Path) -> None:
     text = "z" * 3_000_000
     files: dict[Format, str] = {
         "json": json.dumps([{"a": text}]),
@@ -190,7 +192,7 @@ def test_a_large_field_is_read_in_every_format(tmp_path: Path) -> None:
         assert row.values is not None and row.values["a"] == text
 
 
-def test_an_empty_cell_is_a_text_and_known_as_a_cell() -> None:
+def test_an_empty_CSV_cell_is_an_empty_text_marked_as_empty_cell() -> None:
     (row,) = read(b'a,b,c\n,"", \n', "csv")
     assert row.values == {"a": "", "b": "", "c": " "}
     assert [row.values[name] is EMPTY for name in "abc"] == [True, True, False]

@@ -1,4 +1,4 @@
-"""Selection: the same items on every machine, whatever the order of the file."""
+"""Selection: the same items on every machine, in any order of the file."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def ids(selection: Selection, items: Items = TOY) -> list[str]:
     return [items.id_at(index) for index in select(items, selection)]
 
 
-def test_ranges_count_from_one_and_include_both_ends() -> None:
+def test_ranges_start_at_one_and_include_both_ends() -> None:
     assert ids(Selection(start=2, end=4)) == ["i1", "i2", "i3"]
     assert ids(Selection(start=12, end=99)) == ["i11"]
 
 
-def test_the_range_comes_before_filters_and_the_limit_last() -> None:
+def test_the_range_is_applied_before_filters_and_the_limit_last() -> None:
     assert ids(Selection(start=2, end=8, question_types=("b",), limit=1)) == ["i3"]
     assert ids(Selection(items=("i9", "i2"), items_of=("c",))) == ["i0", "i1", "i2", "i9"]
 
 
 @given(st.integers(1, 200), st.integers(1, 20))
-def test_shards_cover_everything_once(total: int, count: int) -> None:
+def test_shards_cover_every_item_once(total: int, count: int) -> None:
     ranges = [Selection(shard=(n, count)).range(total) for n in range(1, count + 1)]
     assert [index for start, end in ranges for index in range(start, end)] == list(range(total))
 
@@ -72,7 +72,7 @@ def test_a_sample_does_not_depend_on_the_order_of_the_file(order, size, seed) ->
     assert len(ids(selection)) == size
 
 
-def test_a_sample_takes_the_smallest_keys_of_each_type() -> None:
+def test_a_sample_per_type_takes_the_smallest_hash_keys_of_each_type() -> None:
     def key(name: str) -> str:
         return hashlib.sha256(f"3|toy|{name}".encode()).hexdigest()
 
@@ -83,7 +83,7 @@ def test_a_sample_takes_the_smallest_keys_of_each_type() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 50), min_size=1), st.integers(0, 120))
-def test_shares_add_up_and_never_exceed_a_type(sizes: dict[str, int], sample: int) -> None:
+def test_sample_shares_add_up_and_do_not_exceed_a_type(sizes: dict[str, int], sample: int) -> None:
     shares = allocate_sample(Counter(sizes), sample)
     assert sum(shares.values()) == min(sample, sum(sizes.values()))
     assert all(shares[name] <= size for name, size in sizes.items())
@@ -101,7 +101,7 @@ def test_shares_add_up_and_never_exceed_a_type(sizes: dict[str, int], sample: in
         (Selection(shard=(1, 2), start=1), "exclude each other"),
     ],
 )
-def test_what_cannot_be_selected(selection: Selection, part: str) -> None:
+def test_an_invalid_selection_is_refused(selection: Selection, part: str) -> None:
     with pytest.raises(UsageError, match=part):
         ids(selection)
 
@@ -121,7 +121,7 @@ SELECTIONS = st.builds(
 
 
 @given(SELECTIONS)
-def test_what_is_selected_is_in_file_order_and_in_the_range(selection: Selection) -> None:
+def test_selected_items_are_in_file_order_and_within_the_range(selection: Selection) -> None:
     found = list(select(TOY, selection))
     assert found == sorted(set(found))
     assert all((selection.start or 1) - 1 <= index < (selection.end or 12) for index in found)
@@ -131,17 +131,17 @@ def test_what_is_selected_is_in_file_order_and_in_the_range(selection: Selection
 
 
 @given(SELECTIONS)
-def test_a_limit_is_the_beginning_of_what_is_selected_without_it(selection: Selection) -> None:
+def test_a_limit_takes_the_first_items_of_the_selection(selection: Selection) -> None:
     assert list(select(TOY, selection)) == list(select(TOY, replace(selection, limit=None)))[: selection.limit]
 
 
 @given(st.integers(0, 12), st.integers(0, 5))
-def test_a_larger_sample_of_each_type_holds_the_smaller_one(size: int, seed: int) -> None:
+def test_a_larger_sample_per_type_contains_the_smaller_one(size: int, seed: int) -> None:
     smaller, larger = (set(ids(Selection(sample=n, per_type=True, seed=seed))) for n in (size, size + 1))
     assert smaller <= larger
 
 
-def test_another_seed_or_another_benchmark_is_another_sample() -> None:
+def test_another_seed_or_benchmark_gives_another_sample() -> None:
     samples = {tuple(ids(Selection(sample=4, seed=seed))) for seed in range(10)}
     assert len(samples) > 5
 
@@ -151,7 +151,7 @@ def test_another_seed_or_another_benchmark_is_another_sample() -> None:
     assert {tuple(ids(Selection(sample=4, seed=seed), Other(*TOY.items))) for seed in range(10)} != samples
 
 
-def test_items_without_a_type_are_a_type_of_their_own_in_a_sample() -> None:
+def test_items_without_a_type_form_their_own_type_in_a_sample() -> None:
     items = Items(*((f"i{n}", None if n < 6 else "a") for n in range(12)))
     chosen = [int(name[1:]) for name in ids(Selection(sample=4), items)]
     assert sum(n < 6 for n in chosen) == 2
@@ -171,13 +171,13 @@ def test_items_without_a_type_are_a_type_of_their_own_in_a_sample() -> None:
          {"multi-hop": 3, "temporal": 3, "open-domain": 1, "single-hop": 8, "adversarial": 5}),
     ],
 )  # fmt: skip
-def test_shares_go_by_the_largest_remainder_and_ties_by_name(
+def test_sample_shares_use_the_largest_remainder_and_then_the_name(
     sizes: dict[str, int], sample: int, shares: dict[str, int]
 ) -> None:
     assert allocate_sample(Counter(sizes), sample) == shares
 
 
-def test_parts_are_selected_from_apart_and_united() -> None:
+def test_parts_are_selected_separately_and_combined() -> None:
     parts = ((1, 4), (9, 12))
     apart = [ids(Selection(start=start, end=end, sample=2, seed=1)) for start, end in parts]
     assert ids(Selection(parts=parts, sample=2, seed=1)) == [name for one in apart for name in one]
@@ -195,13 +195,13 @@ def test_parts_are_selected_from_apart_and_united() -> None:
         (Selection(shard=(1, 3), end=4), "give one of them"),
     ],
 )
-def test_a_selection_that_cannot_be_says_what_can(selection: Selection, hint: str) -> None:
+def test_an_invalid_selection_has_a_hint(selection: Selection, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         ids(selection)
     assert caught.value.hint == hint
 
 
-def test_a_type_that_is_nearly_right_is_named_and_none_is_said() -> None:
+def test_an_unknown_question_type_has_a_suggestion_or_the_hint_none() -> None:
     untyped = Items(("i0", None))
     with pytest.raises(UsageError) as caught:
         ids(Selection(question_types=("a",)), untyped)

@@ -1,4 +1,4 @@
-"""Each published form of a benchmark loads from a config without code, and its broken forms are refused in words."""
+"""Each published form loads with a config and no code, and its broken forms are refused with place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHAPES = (
 )  # fmt: skip
 COUNTED = ("evidence_missing", "evidence_unresolved", "session_empty")
 EDITS = {"msc-dmr": [("speaker: id", "speaker: \"${id|default:''}\"")]}
-"""what a config says otherwise than the proposal"""
+"""differences of a config from the proposal"""
 
 
 def placed(folder: Path, name: str, workspace: Path) -> Path:
@@ -54,7 +54,7 @@ def shape(request: pytest.FixtureRequest, shared: Path) -> Path:
     return folder
 
 
-def test_a_published_form_loads_as_it_must(shape: Path, tmp_path: Path) -> None:
+def test_a_published_form_loads_with_the_expected_items_and_memories(shape: Path, tmp_path: Path) -> None:
     compare(loaded(placed(shape, shape.name, tmp_path / "w"), shape.name), shape)
 
 
@@ -64,7 +64,7 @@ HERE = {
     % (("datasets/prefeval/mcq_options",) * 2),
     "longbench-v2": "ingestion: {chunk: {words: 25}}\n",
 }
-"""what a shape has otherwise than the data: the order of the files, shorter pieces"""
+"""differences of a shape from the data: the order of the files, shorter pieces"""
 
 
 def test_a_shipped_config_reads_its_published_form(shape: Path, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_shipped_config_reads_its_published_form(shape: Path, tmp_path: Path) 
 
 
 def compare(dataset: Dataset, shape: Path) -> None:
-    """Hold a dataset to what any correct loader reports of a shape."""
+    """Compare a dataset with the expected items and memories of a shape."""
     wanted = json.loads((shape / "expected.json").read_text(encoding="utf-8"))
     items = [dataset.item(ref) for ref in dataset.items()]
     memories = {name: dataset.memories(name) for name in dataset.corpora()}
@@ -146,7 +146,7 @@ def compare(dataset: Dataset, shape: Path) -> None:
             assert [one.memory.content for one in gold] == row["gold"]["texts"]
 
 
-def test_a_broken_form_is_refused_with_place_and_key(shape: Path, tmp_path: Path) -> None:
+def test_a_broken_published_form_is_refused_with_its_place(shape: Path, tmp_path: Path) -> None:
     wanted = json.loads((shape / "expected.json").read_text(encoding="utf-8"))
     for number, case in enumerate(wanted.get("refuse", [])):
         workspace = placed(shape, shape.name, tmp_path / str(number))
@@ -157,9 +157,9 @@ def test_a_broken_form_is_refused_with_place_and_key(shape: Path, tmp_path: Path
         file.write_text(text.replace(edit["find"], edit["replace"]), encoding="utf-8")
         with pytest.raises(BenchError) as refused:
             loaded(workspace, shape.name)
-        told = f"{refused.value.where}: {refused.value}"
-        print(told)
-        assert all(word in told for word in case["message_holds"]), told
+        expected = f"{refused.value.where}: {refused.value}"
+        print(expected)
+        assert all(word in expected for word in case["message_holds"]), expected
         assert refused.value.where is not None
 
 
@@ -168,7 +168,7 @@ MUTATIONS = [5, pytest.param(150, marks=pytest.mark.long)]
 
 
 def mutated(text: str, chance: random.Random) -> str:
-    """One slip of a pen: a value replaced, a key renamed, a line lost or doubled, characters lost."""
+    """Return the text with one mutation: a value replaced, a key renamed, a line lost or doubled, characters lost."""
     lines = text.splitlines(keepends=True)
     at = chance.randrange(len(lines))
     match chance.randrange(6):
@@ -193,7 +193,9 @@ def mutated(text: str, chance: random.Random) -> str:
 
 @pytest.mark.parametrize("mutations", MUTATIONS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_slip_of_the_pen_is_told_and_loses_nothing(name: str, mutations: int, shared: Path, tmp_path: Path) -> None:
+def test_a_mutated_file_is_refused_or_loads_with_all_rows(
+    name: str, mutations: int, shared: Path, tmp_path: Path
+) -> None:
     folder = shared / "cases" / "shapes" / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there")

@@ -1,4 +1,4 @@
-"""``bench new benchmark --from DATA``: fields of telling names, honest guesses for the rest, and what is refused."""
+"""``bench new benchmark --from DATA``: fields with common names, reported guesses, and refused data."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ ODD = {"id": "ü1", "days": ["2024-02-29"], "question": "Wo?", "answer": "Köln"
     [{"who": "user", "at": "x", "said": "Ich wohne in Köln."}]]}  # fmt: skip
 
 
-def test_turns_of_odd_names_are_mapped_by_a_guess_that_is_told_and_runs(workspace: Workspace) -> None:
+def test_turns_with_unusual_field_names_are_mapped_and_the_guess_is_reported(workspace: Workspace) -> None:
     schema = written(workspace, ODD).fields.context.item_schema
     assert schema is not None and (schema.content, schema.role, schema.speaker) == ("said", "who", None)
     file = workspace.root / "configs/benchmarks/mine.yaml"
     assert validate_benchmark(file, Catalog.load(workspace.root)).ok
     file.unlink()
-    said = 'no field looks like the words of a turn: the longest text "said" is used'
-    assert said in started(workspace, ODD).guesses
+    message = 'no field looks like the words of a turn: the longest text "said" is used'
+    assert message in started(workspace, ODD).guesses
     named = written(workspace, {**ODD, "talk": {"session_1": [{"said": "I am here.", "name": "Ann"}]}})
     assert named.fields.context.item_schema == schema.model_copy(update={"role": None, "speaker": "name"})
     file.unlink()
     assert written(workspace, {**ODD, "talk": CHAT}).fields.context.item_schema is None
 
 
-def test_of_turns_that_a_config_does_not_map_the_key_that_would_is_told(workspace: Workspace) -> None:
+def test_an_unmapped_turn_field_error_names_the_key_to_map(workspace: Workspace) -> None:
     text = started(workspace, ODD).text.replace("itemSchema:", "").replace("      content: said\n", "").replace(
         "      role: who\n", "")  # fmt: skip
     path = workspace.yaml("mine", text)
@@ -81,7 +81,7 @@ CHAT = [[{"role": "user", "content": "x"}]]
         ({"id": 1, "question": "Q", "answer": "A", "score": 5}, "history", "string"),
     ],
 )
-def test_the_history_is_what_nothing_else_claims(
+def test_the_history_is_the_field_that_no_other_role_uses(
     tmp_path: Path, row: Mapping[str, object], field: str, kind: str
 ) -> None:
     workspace = Workspace(tmp_path)
@@ -90,7 +90,7 @@ def test_the_history_is_what_nothing_else_claims(
 
 
 @each_row(
-    ("row", "told"),
+    ("row", "expected"),
     [
         ({"id": 1, "content": "C", "question": "Q"}, ()),
         (
@@ -119,11 +119,13 @@ def test_the_history_is_what_nothing_else_claims(
         ),
     ],
 )
-def test_what_is_only_guessed_is_told(workspace: Workspace, row: Mapping[str, object], told: tuple[str, ...]) -> None:
-    assert started(workspace, row).guesses == told
+def test_guessed_fields_are_reported(
+    workspace: Workspace, row: Mapping[str, object], expected: tuple[str, ...]
+) -> None:
+    assert started(workspace, row).guesses == expected
 
 
-def test_a_guess_that_leads_nowhere_is_found_by_validate(workspace: Workspace) -> None:
+def test_validate_finds_a_guess_that_matches_no_field(workspace: Workspace) -> None:
     config = written(workspace, {"id": 1, "question": "Q", "answer": "A"})
     assert config.origin is not None
     (error,) = validate_benchmark(config.origin.path, Catalog.load(workspace.root)).errors
@@ -139,7 +141,7 @@ def test_a_guess_that_leads_nowhere_is_found_by_validate(workspace: Workspace) -
         ({"answer": None}, "none", None, ["hit_at_10"]),
     ],
 )
-def test_without_answers_only_retrieval_is_scored(
+def test_without_answers_the_draft_scores_only_retrieval(
     workspace: Workspace, answer: Mapping[str, object], method: str, model: str | None, metrics: list[str]
 ) -> None:
     config = written(workspace, {"id": "1", "content": "C", "question": "Q", **answer})
@@ -158,14 +160,14 @@ def test_nested_questions_are_mapped_by_their_own_fields(workspace: Workspace) -
     assert (questions.evidence_field, questions.category_field) == ("evidence", "category")
 
 
-def test_lists_beside_the_history_become_its_dates_and_ids(workspace: Workspace) -> None:
+def test_parallel_lists_are_mapped_to_dates_and_session_ids(workspace: Workspace) -> None:
     row = {"id": "1", "sessions": CHAT, "dates": ["2024-01-01"], "session_ids": ["s"], "question": "Q", "answer": "A"}
     context = written(workspace, row).fields.context
     assert (context.date_field, context.session_id_field) == ("dates", "session_ids")
 
 
 @each_row("name", ["the story: all of it", "#1", "'quoted'", 'a "b"', "日本", "yes", "- x", "{a}", "$x", "@x"])
-def test_a_field_of_any_name_is_written_as_yaml_takes_it(tmp_path: Path, name: str) -> None:
+def test_any_field_name_is_written_as_valid_YAML(tmp_path: Path, name: str) -> None:
     workspace = Workspace(tmp_path)
     row = {name: "x", "question": "Q", "answer": "A"}
     config = written(workspace, row)
@@ -173,7 +175,9 @@ def test_a_field_of_any_name_is_written_as_yaml_takes_it(tmp_path: Path, name: s
         assert compile_path(path, bare=True).get(row) == "x"
 
 
-def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, tmp_path_factory) -> None:
+def test_a_data_file_outside_the_workspace_is_named_by_its_absolute_path(
+    workspace: Workspace, tmp_path_factory
+) -> None:
     row = {"id": 1, "content": "C", "question": "Q", "answer": "A"}
     inside = started(workspace, row)
     assert '\n  path: "./datasets/mine.json"' in inside.text
@@ -195,7 +199,7 @@ def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, 
         ("x.csv", "id;q\n1;2", DataError, '{path}:1: the header has one field only, "id;q"'),
     ],
 )
-def test_what_no_config_can_be_made_from(
+def test_a_file_without_usable_rows_is_refused_with_a_hint(
     tmp_path: Path, file: str, data: str, kind: type[BenchError], text: str
 ) -> None:
     path = tmp_path / file
@@ -206,13 +210,13 @@ def test_what_no_config_can_be_made_from(
     assert caught.value.hint
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_by_find_layout(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gone\.jsonl: cannot read the file: No such file"):
         find_layout(tmp_path / "gone.jsonl")
 
 
 @each_row("file", ["x.json", "x.jsonl", "x.ndjson", "X.CSV"])
-def test_the_first_row_of_every_format(tmp_path: Path, file: str) -> None:
+def test_find_layout_reads_the_first_row_of_every_format(tmp_path: Path, file: str) -> None:
     path = tmp_path / file
     data = {"x.json": '[{"a": "1"}, {"a": "2"}]', "X.CSV": "a\n1\n2\n"}.get(file, '{"a": "1"}\n{"a": "2"}')
     path.write_text(data, encoding="utf-8")

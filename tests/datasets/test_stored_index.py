@@ -1,4 +1,4 @@
-"""Large data is parsed once: the next command starts from the stored index, and any change is read again."""
+"""Large data is parsed once: later commands use the stored index unless a file or the config changed."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ def whole(dataset: Dataset) -> list[object]:
     return [describe(dataset), *item_lines(dataset), *memory_lines(dataset)]
 
 
-def test_a_second_command_reads_no_row_and_tells_the_same(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_open_reads_no_rows_and_returns_the_same_data(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = whole(opened(root))
     monkeypatch.setattr(module, "scan", lambda *given: pytest.fail("the rows are read again"))
     assert whole(opened(root)) == first
 
 
 @pytest.mark.parametrize("file", ["rows.jsonl", "talks.jsonl", "configs/benchmarks/big.yaml"])
-def test_what_changed_is_checked_again(root: Path, file: str) -> None:
+def test_a_changed_file_or_config_is_read_again(root: Path, file: str) -> None:
     opened(root)
     path = root / file
     path.write_text(path.read_text().replace("A and B", "C").replace("Q1?", "Q9?").replace(", categoryField: kind", ""))
@@ -76,7 +76,7 @@ def test_what_changed_is_checked_again(root: Path, file: str) -> None:
         assert any("Q9?" in str(line) or "'C'" in str(line) or ": C" in str(line) for line in whole(opened(root)))
 
 
-def test_a_torn_row_is_told_whatever_was_stored(root: Path) -> None:
+def test_a_malformed_row_is_reported_despite_a_stored_index(root: Path) -> None:
     opened(root)
     (root / "rows.jsonl").write_text('{"id"')
     with pytest.raises(DataError):
@@ -84,20 +84,20 @@ def test_a_torn_row_is_told_whatever_was_stored(root: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 10, -5])
-def test_a_damaged_index_is_not_used(root: Path, cut: int) -> None:
+def test_a_damaged_stored_index_is_not_used(root: Path, cut: int) -> None:
     first = whole(opened(root))
     path = root / "datasets/.index/big.index"
     path.write_bytes(path.read_bytes()[:cut])
     assert whole(opened(root)) == first
 
 
-def test_small_data_stores_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_data_has_no_stored_index(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_index, "LARGE_DATA", 1_000_000)
     opened(root)
     assert not (root / "datasets").exists()
 
 
-def test_covered_evidence_is_checked_once(root: Path) -> None:
+def test_evidence_coverage_is_checked_once_for_whole_data(root: Path) -> None:
     checks: list[str] = []
     for _ in range(2):
         opened(root).check_coverage_once("session", None, lambda: checks.append("x"), whole=True)

@@ -1,4 +1,4 @@
-"""Turns and sessions of a row: which key is what, what must be there, and how a history is laid out."""
+"""Turns and sessions of a row: mapped fields, required fields, and the forms of a history."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def refusal(workspace: Workspace, context: str, talk: object, **more: object) ->
     return str(caught.value).removeprefix(f"{workspace.root}/datasets/")
 
 
-def said(*texts: str) -> list[dict[str, str]]:
+def lines_of(*texts: str) -> list[dict[str, str]]:
     return [{"speaker": "A", "text": text} for text in texts]
 
 
@@ -68,14 +68,14 @@ def said(*texts: str) -> list[dict[str, str]]:
         ("bare", (None, None, "bare", None)),
     ],
 )
-def test_the_usual_names_are_read_where_none_are_given(tmp_path: Path, turn: object, expected: object) -> None:
+def test_common_turn_fields_are_read_without_itemSchema(tmp_path: Path, turn: object, expected: object) -> None:
     workspace = Workspace(tmp_path)
     (session,) = sessions(workspace, LISTED % "", [[turn]])
     (found,) = session.turns
     assert (found.role, found.speaker, found.text, found.caption) == expected
 
 
-def test_only_what_is_mapped_is_read(workspace: Workspace) -> None:
+def test_with_itemSchema_only_mapped_fields_are_read(workspace: Workspace) -> None:
     schema = SCHEMA % "content: $.body.words, speaker: from, caption: '$.media[0].alt', dialogId: key"
     turn = {
         "body": {"words": "W"},
@@ -115,7 +115,9 @@ NO_DATE = "at: talk[0][1].at is not a date that can be read"
         ({"at": [1]}, f"{NO_DATE}: a list"),
     ],
 )
-def test_a_turn_that_lacks_what_is_mapped(tmp_path: Path, changes: dict[str, object], text: str) -> None:
+def test_a_turn_with_an_invalid_or_missing_mapped_field_is_refused(
+    tmp_path: Path, changes: dict[str, object], text: str
+) -> None:
     workspace = Workspace(tmp_path)
     schema = SCHEMA % "content: words, role: role, dialogId: key, date: at, caption: alt"
     whole = {"role": "user", "words": "x", "key": 1, "at": "2024-01-01", "alt": "a cat"}
@@ -124,12 +126,12 @@ def test_a_turn_that_lacks_what_is_mapped(tmp_path: Path, changes: dict[str, obj
 
 
 @pytest.mark.parametrize(("turn", "shown"), [(5, "5"), (None, "null"), ([], "a list"), (True, "true")])
-def test_what_is_no_turn(workspace: Workspace, turn: object, shown: str) -> None:
+def test_a_value_that_is_not_a_turn_is_refused(workspace: Workspace, turn: object, shown: str) -> None:
     text = f"t.json: [0].talk[0][1]: talk[0][1] must be a turn, not: {shown} (row r)"
-    assert refusal(workspace, LISTED % "", [[said("x")[0], turn]]) == text
+    assert refusal(workspace, LISTED % "", [[lines_of("x")[0], turn]]) == text
 
 
-def test_of_two_mapped_names_of_a_person_one_is_enough(workspace: Workspace) -> None:
+def test_a_turn_needs_only_one_of_role_and_speaker(workspace: Workspace) -> None:
     schema = SCHEMA % "content: content, role: role, speaker: name"
     turns = [{"role": "user", "content": "x"}, {"name": "Ann", "content": "y"}]
     (session,) = sessions(workspace, LISTED % schema, [turns])
@@ -138,7 +140,7 @@ def test_of_two_mapped_names_of_a_person_one_is_enough(workspace: Workspace) -> 
     assert text == "t.json: [0].talk[0][2].role: talk[0][2].role is missing (row r)"
 
 
-def test_a_mapped_key_that_no_turn_has_is_told_at_its_place_in_the_config(workspace: Workspace) -> None:
+def test_an_itemSchema_key_that_no_turn_has_is_reported_in_the_config(workspace: Workspace) -> None:
     schema = SCHEMA % "content: content, caption: $.captain, role: role"
     with pytest.raises(BenchError) as caught:
         opened(workspace, LISTED % schema, [[{"role": "user", "content": "x", "caption": "c"}]])
@@ -148,12 +150,12 @@ def test_a_mapped_key_that_no_turn_has_is_told_at_its_place_in_the_config(worksp
     assert caught.value.hint == "correct the path, or remove it"
 
 
-def test_a_file_without_turns_says_nothing_about_their_keys(workspace: Workspace) -> None:
+def test_itemSchema_keys_are_not_checked_if_there_are_no_turn_objects(workspace: Workspace) -> None:
     schema = SCHEMA % "content: content, caption: $.captain"
     assert opened(workspace, LISTED % schema, [["bare text"]]).counts.turns == 1
 
 
-def test_a_removed_field_is_as_good_as_not_there_and_words_cannot_go(workspace: Workspace) -> None:
+def test_a_removed_field_counts_as_missing_and_content_cannot_be_removed(workspace: Workspace) -> None:
     extra = "ingestion: {preprocessing: {removeFields: [role, mood]}}\n"
     schema = SCHEMA % "content: content, role: role"
     turn = {"role": "user", "content": "x", "mood": "fine"}
@@ -167,11 +169,11 @@ def test_a_removed_field_is_as_good_as_not_there_and_words_cannot_go(workspace: 
 # ------------------------------------------------------------------ sessions
 
 
-def test_keyed_sessions_go_by_number_and_foreign_keys_are_none(workspace: Workspace) -> None:
+def test_keyed_sessions_are_sorted_by_number_and_other_keys_ignored(workspace: Workspace) -> None:
     talk = {
-        "session_10": said("ten"),
-        "session_2": said("two"),
-        "session_1": said("one"),
+        "session_10": lines_of("ten"),
+        "session_2": lines_of("two"),
+        "session_1": lines_of("one"),
         "session_x": "no session",
         "a session_3": 5,
         "session_2_summary": "nor this",
@@ -183,13 +185,13 @@ def test_keyed_sessions_go_by_number_and_foreign_keys_are_none(workspace: Worksp
     assert [session.when for session in found] == [None] * 3
 
 
-def test_keyed_sessions_with_dates_go_by_date(workspace: Workspace) -> None:
+def test_keyed_sessions_with_dates_are_sorted_by_date(workspace: Workspace) -> None:
     talk = {
-        "session_1": said("later"),
+        "session_1": lines_of("later"),
         "session_1_date_time": "8 May, 2023",
-        "session_2": said("earlier"),
+        "session_2": lines_of("earlier"),
         "session_2_date_time": "7 May, 2023",
-        "session_3": said("the same day, later in the file"),
+        "session_3": lines_of("the same day, later in the file"),
         "session_3_date_time": "7 May, 2023",
     }
     found = sessions(workspace, KEYED, talk)
@@ -200,14 +202,14 @@ def test_keyed_sessions_with_dates_go_by_date(workspace: Workspace) -> None:
     ]
 
 
-def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
+def test_sessionPattern_and_datePattern_may_be_customized(workspace: Workspace) -> None:
     context = '  context: {field: talk, type: object, sessionPattern: "day (*)", datePattern: "on_*."}\n'
     talk = {
-        "day (2)": said("b"),
-        "day (1)": said("a"),
+        "day (2)": lines_of("b"),
+        "day (1)": lines_of("a"),
         "on_1.": "2024-01-02",
         "on_2.": "2024-01-01",
-        "day 3": said("c"),
+        "day 3": lines_of("c"),
     }
     assert [session.id for session in sessions(workspace, context, talk)] == ["day (2)", "day (1)"]
 
@@ -241,7 +243,7 @@ def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
         ),
     ],
 )
-def test_what_is_no_keyed_history(workspace: Workspace, talk: object, text: str) -> None:
+def test_an_invalid_keyed_history_is_refused_with_its_place(workspace: Workspace, talk: object, text: str) -> None:
     assert refusal(workspace, KEYED, talk) == f"t.json: [0].{text}"
 
 
@@ -266,19 +268,19 @@ PARALLEL = ", dateField: dates, sessionIdField: ids"
         (["2024-01-01"] * 2, [["a"], "b"], "ids[0]: ids[0] must be a session id, not: a list (row r)"),
     ],
 )
-def test_lists_beside_the_sessions_must_fit_them(tmp_path: Path, dates: object, ids: object, text: str) -> None:
+def test_parallel_dates_and_ids_must_match_the_sessions(tmp_path: Path, dates: object, ids: object, text: str) -> None:
     workspace = Workspace(tmp_path)
-    found = refusal(workspace, LISTED % PARALLEL, [said("x"), said("y")], dates=dates, ids=ids)
+    found = refusal(workspace, LISTED % PARALLEL, [lines_of("x"), lines_of("y")], dates=dates, ids=ids)
     assert found == f"t.json: [0].{text}"
 
 
-def test_numeric_session_ids_become_text(workspace: Workspace) -> None:
+def test_numeric_session_ids_are_converted_to_text(workspace: Workspace) -> None:
     dates = ["2024-01-02", "2024-01-01"]
-    found = sessions(workspace, LISTED % PARALLEL, [said("x"), said("y")], dates=dates, ids=[7, 1.50])
+    found = sessions(workspace, LISTED % PARALLEL, [lines_of("x"), lines_of("y")], dates=dates, ids=[7, 1.50])
     assert [session.id for session in found] == ["1.5", "7"]
 
 
-def test_objects_are_sessions_of_one_turn_with_their_own_id_and_date(workspace: Workspace) -> None:
+def test_objects_without_sessions_are_sessions_of_one_turn(workspace: Workspace) -> None:
     schema = SCHEMA % "content: content, role: role, id: key, date: at"
     turns = [
         {"key": "m2", "at": "2024-01-02", "role": "user", "content": "second"},
@@ -293,16 +295,16 @@ def test_objects_are_sessions_of_one_turn_with_their_own_id_and_date(workspace: 
     assert [session.turns[0].when for session in found] == [None, None], "the date is the session's"
 
 
-def test_a_turn_that_names_itself_keeps_its_name_in_a_session_of_one(workspace: Workspace) -> None:
+def test_a_single_turn_with_its_own_id_has_that_id(workspace: Workspace) -> None:
     schema = SCHEMA % "content: content, dialogId: key"
     (session,) = sessions(workspace, LISTED % schema, [{"key": "D1:1", "content": "x"}])
     assert (session.id, session.turns[0].id) == ("session_1", "D1:1")
 
 
-def test_texts_are_simple_content(workspace: Workspace) -> None:
+def test_plain_texts_are_sessions_of_one_turn(workspace: Workspace) -> None:
     found = sessions(workspace, LISTED % "", ["one", "", "three"])
-    said = [(session.id, [turn.text for turn in session.turns]) for session in found]
-    assert said == [("r.1", ["one"]), ("r.2", []), ("r.3", ["three"])]
+    texts = [(session.id, [turn.text for turn in session.turns]) for session in found]
+    assert texts == [("r.1", ["one"]), ("r.2", []), ("r.3", ["three"])]
 
 
 def test_a_row_without_a_history_is_refused(workspace: Workspace) -> None:
@@ -312,13 +314,13 @@ def test_a_row_without_a_history_is_refused(workspace: Workspace) -> None:
     assert 'talk has title, sentences; none matches sessionPattern "session_*" (row r)' in text
 
 
-def test_a_session_of_no_turns_is_counted_and_sends_nothing(workspace: Workspace) -> None:
-    dataset = opened(workspace, LISTED % "", [said("x"), [], []])
+def test_an_empty_session_is_flagged_and_gives_no_memory(workspace: Workspace) -> None:
+    dataset = opened(workspace, LISTED % "", [lines_of("x"), [], []])
     assert dict(dataset.counts.flags) == {"session_empty": 2}
     assert [len(dataset.memories("r", unit=unit)) for unit in ("session", "turn", "corpus")] == [1, 1, 1]
 
 
-def test_what_is_no_list_of_sessions(workspace: Workspace) -> None:
+def test_a_context_of_the_wrong_type_is_refused(workspace: Workspace) -> None:
     assert (
         refusal(workspace, LISTED % "", {"a": 1}) == "t.json: [0].talk: talk must be a list, not: a map of keys (row r)"
     )

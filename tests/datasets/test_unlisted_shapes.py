@@ -1,5 +1,4 @@
-"""``bench new benchmark --from`` on forms that no list of names was made for: questions, answers and history are found
-by names in any spelling and by values, gold is never remembered, and what is uncertain is said."""
+"""``bench new benchmark --from`` on other forms: fields are found by name and value, gold is never history."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ TURNS = [{"speaker": "Ann", "clean_text": "I run a mill.", "dia_id": "D1:1"},
         ([{"context": PLACE, "probes": [{"stem": "Who kept the sluice?", "truth": "Tam"}]}], [("Tam",)], 1),
     ],
 )  # fmt: skip
-def test_questions_answers_and_history_are_found(
+def test_questions_answers_and_history_are_found_in_unlisted_shapes(
     tmp_path: Path, rows: list[dict[str, object]], answers: list[tuple[str, ...]], memories: int
 ) -> None:
     _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))
@@ -56,13 +55,13 @@ def test_questions_answers_and_history_are_found(
     assert not any(answer == text for text in texts for several in answers for answer in several)
 
 
-def test_a_talk_of_nothing_but_a_list_of_questions_has_no_pairs(tmp_path: Path) -> None:
+def test_an_empty_list_of_questions_leaves_the_questions_of_the_row(tmp_path: Path) -> None:
     rows = [{"id": "t", "talk": TURNS, "qa": [], "question": "What does Ann run?", "answer": "a mill"}]
     _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))
     assert [item.answers for item in map(dataset.item, dataset.items())] == [("a mill",)]
 
 
-def test_rows_in_a_list_of_a_document_have_a_history_each(tmp_path: Path) -> None:
+def test_rows_in_a_list_of_a_document_have_separate_histories(tmp_path: Path) -> None:
     row = {"sid": "1", "dialog": [["Ann", "I run a mill."], ["Bo", "Nice."]], "question": "What does Ann run?",
            "gold_answer": "a mill"}  # fmt: skip
     data = {"about": {"name": "x"}, "samples": [row, {**row, "sid": "2"}]}
@@ -81,7 +80,7 @@ QRELS = {
 
 
 @each_row("name", QRELS)
-def test_judgements_of_relevance_are_gold_with_their_grades(tmp_path: Path, name: str) -> None:
+def test_relevance_judgments_become_evidence_with_grades(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "d"
     written(folder, "topics.jsonl", [{"_id": "q1", "text": "Who kept the sluice?"}, {"_id": "q2", "text": "When?"}])
     written(folder, "docs.jsonl", [{"_id": "d1", "text": PLACE}, {"_id": "d2", "text": "The fair is in May."}])
@@ -96,7 +95,7 @@ def test_judgements_of_relevance_are_gold_with_their_grades(tmp_path: Path, name
     "gold",
     [{"relevance": {"d1": 2, "d2": 1}}, {"relevant": [{"doc_id": "d1", "grade": 2}, {"doc_id": "d2", "grade": 1}]}],
 )
-def test_grades_in_a_row_are_read(tmp_path: Path, gold: dict[str, object]) -> None:
+def test_grades_in_a_row_become_evidence_grades(tmp_path: Path, gold: dict[str, object]) -> None:
     docs = [{"doc_id": "d1", "text": PLACE}, {"doc_id": "d2", "text": "The fair is in May."}]
     row = {"qid": "1", "query": "Who kept the sluice?", "docs": docs, **gold}
     _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [row]))
@@ -104,7 +103,7 @@ def test_grades_in_a_row_are_read(tmp_path: Path, gold: dict[str, object]) -> No
     assert (item.evidence.turns, item.evidence.grades["d1"]) == (("d1", "d2"), 2.0)
 
 
-def test_pairs_of_numbers_are_the_first_and_the_last_turn(tmp_path: Path) -> None:
+def test_a_pair_of_numbers_is_a_range_of_evidence_turns(tmp_path: Path) -> None:
     talk = [{"speaker": "Ann", "content": f"Part {number}."} for number in range(4)]
     asked = {"query": "Which parts?", "answer": "one to three", "relevant_text_span": [["1", "3"]]}
     _, dataset = drafted(
@@ -114,7 +113,7 @@ def test_pairs_of_numbers_are_the_first_and_the_last_turn(tmp_path: Path) -> Non
     assert item.evidence.turns == ("1", "2", "3")
 
 
-def test_passages_that_hold_the_answer_are_gold_and_each_is_a_memory(tmp_path: Path) -> None:
+def test_positive_passages_are_evidence_and_each_passage_is_a_memory(tmp_path: Path) -> None:
     row = {"query": "Who?", "answers": ["Tam"], "positive_passages": [{"docid": "p1", "title": "Mill", "text": PLACE}],
            "negative_passages": [{"docid": "p2", "title": "Fair", "text": "The fair is in May."}]}  # fmt: skip
     _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [row]))
@@ -123,16 +122,16 @@ def test_passages_that_hold_the_answer_are_gold_and_each_is_a_memory(tmp_path: P
     assert sum(len(dataset.memories(corpus)) for corpus in dataset.corpora()) == 2
 
 
-def test_a_question_may_come_with_what_was_said_before_it(tmp_path: Path) -> None:
-    said = [{"role": "user", "content": "Is there a mill?"}, {"role": "user", "content": "Who keeps it?"}]
-    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"input": said, "answer": "Tam", "context": PLACE}]))
+def test_a_question_may_follow_earlier_messages(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Is there a mill?"}, {"role": "user", "content": "Who keeps it?"}]
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"input": turns, "answer": "Tam", "context": PLACE}]))
     assert [dataset.item(ref).question for ref in dataset.items()] == ["Who keeps it?"]
 
 
 @pytest.mark.parametrize(
     ("label", "right"), [([1, 4], ["Tam", "Una"]), ([0, 3], ["Tam", "Una"]), (["B", "A"], ["Ned", "Tam"])]
 )
-def test_a_number_of_the_right_choice_is_read_from_its_least(
+def test_a_choice_label_is_counted_from_the_smallest_label(
     tmp_path: Path, label: list[object], right: list[str]
 ) -> None:
     asked = [{"question": f"Who {one}?", "options": ["Tam", "Ned", "Ida", "Una"], "gold_label": one} for one in label]
@@ -141,7 +140,7 @@ def test_a_number_of_the_right_choice_is_read_from_its_least(
     assert [item.choices["ABCD".index(str(item.choice_answer))] for item in items] == right
 
 
-def test_passages_of_a_document_keep_the_section_that_they_are_in(tmp_path: Path) -> None:
+def test_passages_of_a_document_have_their_section_name(tmp_path: Path) -> None:
     paper = {"full_text": [{"section_name": "Results", "paragraphs": ["Weirs break.", "They leak."]}],
              "qas": [{"question": "Do they leak?", "answers": [{"answer": {"free_form_answer": "yes"}}]}]}  # fmt: skip
     made, dataset = drafted(tmp_path, written(tmp_path, "d.json", {"p1": paper}))
@@ -150,7 +149,7 @@ def test_passages_of_a_document_keep_the_section_that_they_are_in(tmp_path: Path
     assert any(text.startswith('"answers" contains objects, and no field') for text in made.unmapped)
 
 
-def test_sections_that_ask_are_rows_and_others_are_not(tmp_path: Path) -> None:
+def test_sections_with_questions_are_rows_and_others_are_not(tmp_path: Path) -> None:
     one = {"ID": "q1", "news1": PLACE, "questions": "Who?", "answers": "Tam"}
     data = {
         "summary": [{"ID": "e1", "text": PLACE}],
@@ -161,7 +160,7 @@ def test_sections_that_ask_are_rows_and_others_are_not(tmp_path: Path) -> None:
     assert [dataset.item(ref).question for ref in dataset.items()] == ["Who?", "What?"]
 
 
-def test_a_file_keyed_by_name_is_joined_to_questions_keyed_by_name(tmp_path: Path) -> None:
+def test_files_keyed_by_name_are_joined_by_the_name(tmp_path: Path) -> None:
     written(tmp_path / "d", "qa.json", [{name: {"profile": [{"Question": f"What is {name}?", "Answer": "a miller",
             "Reference Memory": "x"}]}} for name in ("Ann", "Bo")])  # fmt: skip
     written(tmp_path / "d", "memory.json", {name: {"events": {"0": {"content": f"{name} runs a mill."},
@@ -170,7 +169,7 @@ def test_a_file_keyed_by_name_is_joined_to_questions_keyed_by_name(tmp_path: Pat
     assert {one.memory.content for one in dataset.memories("Ann")} == {"Ann runs a mill.", "Ann sold a boat."}
 
 
-def test_rows_without_an_answer_lead_to_the_words_of_abstention(tmp_path: Path) -> None:
+def test_rows_without_answers_give_a_hint_on_abstention(tmp_path: Path) -> None:
     rows = [
         {"id": str(number), "question": "Who?", "answer": None if number else "Tam", "context": PLACE}
         for number in range(3)
@@ -180,12 +179,12 @@ def test_rows_without_an_answer_lead_to_the_words_of_abstention(tmp_path: Path) 
         "2 of 3 questions have no answer" in text and "abstention: {where: {answer: null}}" in text
         for text in made.unmapped
     )
-    told = [{**row, "Answerability": ["UNANSWERABLE" if row["answer"] is None else "ANSWERABLE"]} for row in rows]
-    _, dataset = drafted(tmp_path, written(tmp_path, "e.jsonl", told))
+    expected = [{**row, "Answerability": ["UNANSWERABLE" if row["answer"] is None else "ANSWERABLE"]} for row in rows]
+    _, dataset = drafted(tmp_path, written(tmp_path, "e.jsonl", expected))
     assert [dataset.item(ref).abstention for ref in dataset.items()] == [False, True, True]
 
 
-def test_questions_of_an_unknown_form_are_not_denied(tmp_path: Path) -> None:
+def test_questions_of_an_unknown_form_are_reported_as_candidates(tmp_path: Path) -> None:
     row = {"id": "1", "messages": [{"role": "user", "content": "A mill."}],
            "extra": {"deep": {"stem": "Who kept it?", "other": "Where is it?"}}}  # fmt: skip
     made = draft_benchmark("mine", written(tmp_path, "d.jsonl", [row]), tmp_path)
@@ -193,14 +192,14 @@ def test_questions_of_an_unknown_form_are_not_denied(tmp_path: Path) -> None:
     assert any("$.extra.deep.stem, $.extra.deep.other" in text for text in made.unmapped)
 
 
-def test_outputs_are_answers_and_no_history(tmp_path: Path) -> None:
+def test_an_outputs_field_is_read_as_answers_and_not_as_history(tmp_path: Path) -> None:
     row = {"index": 0, "input": "The number is 77. " * 80 + "What is the number?", "outputs": ["77"]}
     made = draft_benchmark("mine", written(tmp_path, "d.jsonl", [row, {**row, "index": 1}]), tmp_path)
     assert "field: outputs" not in made.text
     assert any("a config cannot separate the two" in text for text in made.unmapped)
 
 
-def test_every_key_that_reads_the_data_is_said(tmp_path: Path) -> None:
+def test_mapped_lists_every_key_that_reads_the_data(tmp_path: Path) -> None:
     made = draft_benchmark(
         "mine",
         written(tmp_path, "d.jsonl", [{"id": "1", "question": "Who?", "answer": "Tam", "context": PLACE}]),
@@ -216,7 +215,7 @@ def test_every_key_that_reads_the_data_is_said(tmp_path: Path) -> None:
     assert json.dumps(made.mapped)
 
 
-def test_a_list_of_ids_beside_the_sessions_names_them_whatever_it_is_called(tmp_path: Path) -> None:
+def test_a_list_of_session_ids_is_recognized_under_any_name(tmp_path: Path) -> None:
     talk = [[{"speaker": "Ann", "text": f"I keep mill {number}."}] for number in range(3)]
     rows = [
         {"id": f"q{at}", "question": "Which mill?", "answer": "mill 1", "gold": ["s1"], "ids": ["s0", "s1", "s2"],
@@ -228,7 +227,7 @@ def test_a_list_of_ids_beside_the_sessions_names_them_whatever_it_is_called(tmp_
     assert "hit_at_5" in config.text and "accuracy" in config.text
 
 
-def test_evidence_of_nested_questions_is_measured_too(tmp_path: Path) -> None:
+def test_evidence_of_nested_questions_adds_a_retrieval_metric(tmp_path: Path) -> None:
     sessions = [{"session_id": f"s{at}", "turns": [{"speaker": "Ann", "text": f"Mill {at}."}]} for at in range(2)]
     asked = [{"id": "q1", "question": "Which mill?", "answer": "Mill 1", "evidence": ["s1"]}]
     config, _ = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"sessions": sessions, "questions": asked}]))

@@ -1,4 +1,4 @@
-"""Typed values out of a row: what is taken, and the words for what is not."""
+"""Typed values of a row, and the errors of missing and wrong values."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def take(how: Take, path: str) -> object:
         (list_at, "$.nowhere[*].x", []),
     ],
 )
-def test_what_is_taken(how: Take, path: str, value: object) -> None:
+def test_value_at_text_at_id_at_and_list_at_return_the_value_at_a_path(how: Take, path: str, value: object) -> None:
     assert take(how, path) == value
 
 
@@ -79,7 +79,7 @@ def test_what_is_taken(how: Take, path: str, value: object) -> None:
         (list_at, "lost", 'lost is missing; did you mean "list"?'),
     ],
 )
-def test_what_is_not(how: Take, path: str, text: str) -> None:
+def test_a_missing_or_wrong_value_is_refused_with_its_place(how: Take, path: str, text: str) -> None:
     with pytest.raises(DataError) as caught:
         take(how, path)
     assert str(caught.value) == f"d.jsonl:7: {text}"
@@ -91,12 +91,12 @@ def test_what_is_not(how: Take, path: str, text: str) -> None:
     [("x", "x"), ("", ""), (True, "true"), (False, "false"), (0, "0"), (-5, "-5"), (10**20, f"{10**20}"),
      (2.5, "2.5"), (None, None), ([], None), ({}, None)],
 )  # fmt: skip
-def test_a_scalar_is_its_text(value: object, text: str | None) -> None:
+def test_scalar_text_converts_a_scalar_to_text(value: object, text: str | None) -> None:
     assert scalar_text(value) == text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_of_the_file_keeps_its_own_text(number: float) -> None:
+def test_a_number_has_the_text_of_the_file(number: float) -> None:
     for text in (repr(number), f"{number:.3e}", f"{number:.4f}"):
         value = loads_lenient(text.encode())
         assert scalar_text(value) == text
@@ -107,18 +107,18 @@ def test_a_number_of_the_file_keeps_its_own_text(number: float) -> None:
     [(None, ()), ("a", ("a",)), ("", ("",)), (5, ("5",)), (["a", 2, True], ("a", "2", "true")), ([None, "b"], ("b",)),
      ([], ())],
 )  # fmt: skip
-def test_one_or_several_texts(value: object, texts: tuple[str, ...]) -> None:
+def test_texts_of_accepts_one_value_or_a_list(value: object, texts: tuple[str, ...]) -> None:
     assert texts_of(value, "a", PLACE) == texts
 
 
 @pytest.mark.parametrize(("value", "shown"), [({"x": 1}, "a map of keys"), ([["a"]], "a list"), (["a", {}], "a list")])
-def test_what_is_no_list_of_texts(value: object, shown: str) -> None:
+def test_texts_of_refuses_maps_and_nested_lists(value: object, shown: str) -> None:
     with pytest.raises(DataError) as caught:
         texts_of(value, "qa[0].answer", PLACE)
     assert str(caught.value) == f"d.jsonl:7: qa[0].answer must be text or a list of texts, not: {shown}"
 
 
-def test_choices_are_a_list_or_a_map_in_the_order_of_the_file() -> None:
+def test_choices_may_be_a_list_or_a_map_in_file_order() -> None:
     assert choices_of(["x", "y"], "c", PLACE) == ("x", "y")
     assert choices_of(ROW["map"], "c", PLACE) == ("two", "one")  # type: ignore[index]
     assert choices_of(None, "c", PLACE) == ()
@@ -128,11 +128,11 @@ def test_choices_are_a_list_or_a_map_in_the_order_of_the_file() -> None:
     ("path", "name"),
     [("a", "a"), ("$.a", "a"), ("$.a[0].b", "a[0].b"), ("$", "$"), ("$[0]", "[0]"), ("a.b", "a.b")],
 )
-def test_a_path_is_shown_without_its_dollar(path: str, name: str) -> None:
+def test_path_name_has_no_dollar_sign(path: str, name: str) -> None:
     assert path_name(compile_path(path, bare=True)) == name
 
 
-def test_a_missing_field_may_stand_in_something_nested() -> None:
+def test_missing_error_searches_the_nested_object_for_a_suggestion() -> None:
     path = compile_path("answr", bare=True)
     error = missing_error(path, {"answer": 1, "b": 2}, PLACE, prefix="qa[3].")
     assert str(error) == 'd.jsonl:7: qa[3].answr is missing; did you mean "answer"?'
@@ -150,6 +150,6 @@ def test_a_missing_field_may_stand_in_something_nested() -> None:
         (RowPlace(file="d.csv", index=0, line=2).with_row_id("q9"), "", "d.csv:2: row is odd: 5 (row q9)"),
     ],
 )
-def test_a_place_names_file_row_field_and_value(place: RowPlace, field: str, text: str) -> None:
+def test_an_error_names_file_row_field_and_value(place: RowPlace, field: str, text: str) -> None:
     error = place.error(field, "is odd", 5, hint="make it even")
     assert (str(error), error.hint) == (text, "make it even")

@@ -1,4 +1,4 @@
-"""Cut-offs: what an item sees ends before its index or date, each distinct one is a corpus, nothing later leaks."""
+"""Cutoffs: an item sees only what is before its index or date, and each cutoff is its own corpus."""
 
 from __future__ import annotations
 
@@ -61,25 +61,25 @@ def seen(dataset: Dataset, item: str) -> list[str]:
         (None, ["s1", "s2", "s3", "s4"]),
     ],
 )
-def test_an_item_sees_what_was_before_its_cut_off(chat, until, sessions) -> None:
+def test_an_item_sees_the_sessions_before_its_cutoff(chat, until, sessions) -> None:
     dataset = chat(days(until=until), extra=SEEN)
     assert seen(dataset, "q1") == sessions
     assert dataset.item("q1").visible_until == (None if until is None else str(until))
     assert len(dataset.memories(dataset.find("q1").corpus)) == len(sessions)
 
 
-def test_an_index_counts_in_true_order_not_in_that_of_the_file(chat) -> None:
+def test_a_cutoff_index_counts_sessions_in_date_order(chat) -> None:
     assert seen(chat(days(dates=DAYS[::-1], until=2), extra=SEEN), "q1") == ["s4", "s3"]
 
 
-def test_evidence_beyond_the_cut_off_leaves(chat) -> None:
+def test_evidence_after_the_cutoff_is_removed(chat) -> None:
     dataset = chat(days(until=2), days(id="q2", until=3), extra=SEEN)
     assert [dataset.item(name).evidence.sessions for name in ("q1", "q2")] == [(), ("s3",)]
     assert [dataset.item(name).evidence.turns for name in ("q1", "q2")] == [(), ("s3#1",)]
     assert dataset.counts.session_evidence == dataset.counts.turn_evidence == 1
 
 
-def test_items_of_one_corpus_and_cut_off_share_a_memory(workspace: Workspace) -> None:
+def test_items_with_equal_corpus_and_cutoff_share_a_corpus(workspace: Workspace) -> None:
     rows = [days(id=name, room="r", until=until) for name, until in (("a", 1), ("b", 2), ("c", 1))]
     for other in rows[1:]:
         other["sessions"], other["dates"], other["ids"] = [], [], []
@@ -95,8 +95,8 @@ def test_items_of_one_corpus_and_cut_off_share_a_memory(workspace: Workspace) ->
 
 
 def test_a_history_of_one_session_is_cut_by_turns(chat) -> None:
-    said = [turn("one"), turn("two", has_answer=True), turn("three")]
-    rows = [row(id=f"q{n}", sessions=[said], dates=DAYS[:1], ids=["s"], gold=["s"], until=n) for n in (1, 2)]
+    turns = [turn("one"), turn("two", has_answer=True), turn("three")]
+    rows = [row(id=f"q{n}", sessions=[turns], dates=DAYS[:1], ids=["s"], gold=["s"], until=n) for n in (1, 2)]
     dataset = chat(*rows, extra=SEEN)
     assert [memory.memory.content for memory in dataset.memories("q1@1", unit="turn")] == ["user: one"]
     assert dataset.item("q1").evidence.turns == ()
@@ -104,14 +104,14 @@ def test_a_history_of_one_session_is_cut_by_turns(chat) -> None:
 
 
 def talk(workspace: Workspace, *until: object) -> Dataset:
-    said = [{"who": "user", "said": f"turn {n}", "at": day, "gold": n == 2} for n, day in enumerate(DAYS)]
-    rows = [{"id": f"q{n}", "q": "?", "a": "!", "talk": [said], "until": cut} for n, cut in enumerate(until)]
+    turns = [{"who": "user", "said": f"turn {n}", "at": day, "gold": n == 2} for n, day in enumerate(DAYS)]
+    rows = [{"id": f"q{n}", "q": "?", "a": "!", "talk": [turns], "until": cut} for n, cut in enumerate(until)]
     workspace.yaml("talk", TURNS)
     workspace.data("talk.json", rows)
     return workspace.open("talk")
 
 
-def test_one_session_of_dated_turns_is_cut_by_their_dates(workspace: Workspace) -> None:
+def test_a_session_of_dated_turns_is_cut_by_their_dates(workspace: Workspace) -> None:
     dataset = talk(workspace, "2024-01-03", "2024-01-03T12:00", 1)
     texts = [[memory.memory.content for memory in dataset.memories(name, unit="turn")] for name in dataset.corpora()]
     assert texts == [
@@ -123,14 +123,14 @@ def test_one_session_of_dated_turns_is_cut_by_their_dates(workspace: Workspace) 
 
 
 @each_row("until", [["x"], {"a": 1}, True, "soon", "-1", "1.5", 1.5, "", " ", "2024-13-01"])
-def test_what_is_no_cut_off(chat, until) -> None:
+def test_an_invalid_cutoff_is_refused(chat, until) -> None:
     with pytest.raises(BenchError) as caught:
         chat(days(until=until), extra=SEEN)
     assert "chat.json: [0].until: until must be an index or a date, not: " in str(caught.value)
     assert caught.value.hint == "write a number of sessions, counted from 0, or a date of a format in dateFormats"
 
 
-def test_a_date_hides_no_history_that_has_none(chat) -> None:
+def test_a_date_cutoff_needs_sessions_with_dates(chat) -> None:
     extra = "schema: {context: {dateField: null}}\n"
     rows = [days(until="2024-01-02")]
     with pytest.raises(BenchError) as caught:
@@ -151,7 +151,7 @@ def undated(chat, rows: list[dict[str, object]], extra: str) -> Dataset:
     return workspace.open("chat")
 
 
-def test_a_nested_question_takes_its_cut_off_from_itself_then_from_its_row(workspace: Workspace) -> None:
+def test_a_nested_question_uses_its_own_cutoff_or_that_of_its_row(workspace: Workspace) -> None:
     workspace.yaml(
         "nested",
         'name: nested\nversion: "1"\ndata: {type: local, path: ./datasets/n.json}\n'
