@@ -27,7 +27,7 @@ from bench.plan.scoring import ANY_MODEL, Scoring
 LLM_JUDGE = "llm-judge"
 """name of the evaluator that uses the judge prompts of a benchmark"""
 DEFAULT_CONTEXT_BUDGET = 120_000
-"""default maximum number of tokens of retrieved context in a prompt, which large models can read"""
+"""default maximum number of tokens of retrieved context in an answer prompt"""
 
 
 def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:
@@ -106,7 +106,7 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
     """Return the errors that can only be found by reading the data.
 
-    An error is a name in a prompt without a value in any item, or a list of disputed gold answers that does not fit the
+    These are names in prompts that have no value in any item, and a list of disputed gold answers that does not fit the
     data. Call `scoring_problems` first, because this function raises the errors that `scoring_problems` returns.
     """
     config = dataset.config

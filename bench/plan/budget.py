@@ -64,7 +64,7 @@ def other_address_notes(
 ) -> Iterator[str]:
     """Yield a note for each model that is not called at its vendor's address.
 
-    Only the prices of the vendor are known.
+    The cost of such a model is computed with the vendor's prices.
     """
     for name in sorted({name for lane in lanes for name in lane.models} - request.token_prices.keys()):
         vendor = VENDORS.get(name.partition("/")[0])

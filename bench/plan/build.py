@@ -225,8 +225,8 @@ def _spread_flag(request: RunRequest) -> str | None:
 def _check_single_namespace(lanes: Sequence[Lane], request: RunRequest) -> None:
     """Raise UsageError if the run cannot work with a service that has only one namespace.
 
-    Such a service allows only one process. A new corpus replaces the previous corpus. A run with several corpora must
-    therefore also search, answer or evaluate.
+    Such a service allows only one process, and it contains only the latest corpus. A run that only ingests must
+    therefore have only one corpus.
     """
     for lane in lanes:
         if lane.skipped is not None or not lane.provider.config.scoping.single:

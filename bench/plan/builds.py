@@ -6,8 +6,8 @@ Example::
         for build in await builds_of(reader):
             build.fingerprint, build.n_memories, build.cost_usd
 
-Equal fingerprints mean that two builds have the same memories in the same order. They also mean that both were ingested
-with the same settings, and by the same version of the same provider and embedding model.
+Two builds with equal fingerprints have the same memories in the same order. They were also ingested with the same
+settings, and by the same version of the same provider and embedding model.
 """
 
 from __future__ import annotations

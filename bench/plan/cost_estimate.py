@@ -1,4 +1,4 @@
-"""Estimate the calls, tokens and cost of a run, the shortest time that its rate limits allow, and check its prices.
+"""Estimate the calls, tokens, cost and shortest possible time of a run, and check its prices.
 
 Example::
 
@@ -10,7 +10,8 @@ Example::
 The estimate assumes that every item is run, and that every prompt contains as much context as its limits allow. The
 lengths of questions, answers and verdicts are assumed values. The size of a memory is the mean over a few corpora.
 
-If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
+If a price is unknown, the whole cost is unknown, never 0. The shortest time follows from the rate limits. Without rate
+limits, it is unknown.
 """
 
 from __future__ import annotations
@@ -319,7 +320,7 @@ def _provider_estimates(plan: Plan, lane: Lane, size: _LaneSize, questions: int)
 
 
 def _check_searches(plan: Plan, lane: Lane) -> int:
-    """Return the number of searches that only check one corpus: whether it is empty, ready and isolated."""
+    """Return the number of searches per corpus that only check whether the corpus is empty, ready and isolated."""
     if plan.request.isolation == "off":
         return 0
     kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0

@@ -5,8 +5,8 @@ Example::
     crash_notes(lanes, request)
     # ["mem0: a crash in ingest can cost up to 10 of 10 corpora: ..."]
 
-After a crash, it is unknown whether the memories of the last add call were stored. Usually this can be found out, or
-the call may be repeated, and the crash costs nothing. If not, the corpus must be ingested again.
+After a crash, it is unknown whether the memories of the last add call were stored. The crash costs nothing if a count
+or a search shows this, or if the call may be repeated. Otherwise, the corpus is ingested again.
 """
 
 from __future__ import annotations

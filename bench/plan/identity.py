@@ -1,4 +1,4 @@
-"""Collect everything in a plan that can change a result. This tree of settings is the plan's identity.
+"""Collect everything in a plan that can change a result, as a tree of settings. The tree is the plan's identity.
 
 Example::
 

@@ -134,13 +134,13 @@ class JobRecord:
     shares: str = ""
     """key of the lane whose memories are searched; empty if the job's own lane ingests"""
     n_sharing: int = 1
-    """number of lanes that search these memories, including the job's own lane"""
+    """number of lanes that search the same ingested memories, including the job's own lane"""
     input_usd: str | None = None
     """price in USD of a million input tokens of the answering model at planning time; None if unknown"""
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that ingested the corpora. It owns the corpus rows in the journal."""
+        """Return the key of the lane that ingested the corpora. This key owns the corpus rows in the journal."""
         return self.shares or self.lane
 
     @property

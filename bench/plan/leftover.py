@@ -73,10 +73,7 @@ async def leftovers(reader: Reader) -> list[Leftover]:
 
 
 async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """Return ``events`` without failed attempts to clear a namespace that were resolved later.
-
-    A failed attempt is resolved if its namespace was later cleared or abandoned.
-    """
+    """Return ``events`` without the failed clears of namespaces that were later cleared or abandoned."""
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
     left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}

@@ -224,7 +224,7 @@ class Lane:
 
     @property
     def build(self) -> str:
-        """Return the key of the lane that ingests the memories. It owns the corpus rows in the journal."""
+        """Return the key of the lane that ingests the memories. This key owns the corpus rows in the journal."""
         return self.shares or self.key
 
     @property

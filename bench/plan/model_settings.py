@@ -72,7 +72,10 @@ def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
 
 
 def with_token_limit(settings: Settings, limit: int | None) -> Settings:
-    """Replace each token limit in the settings of judges by ``limit``. If it is None, the settings do not change."""
+    """Replace each token limit in the settings of judges by ``limit``.
+
+    If ``limit`` is None, the settings do not change.
+    """
     if limit is None or not settings:
         return settings
     if "max_tokens" in settings:

@@ -35,7 +35,7 @@ ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "spea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPrompt:
-    """One answer prompt with its name. ``sha256`` is the digest of its text with unfilled placeholders."""
+    """One answer prompt with its name. ``sha256`` is the digest of the prompt before placeholders are filled in."""
 
     name: str
     template: Template
@@ -114,7 +114,7 @@ class Prompts:
 
     @property
     def digests(self) -> dict[str, dict[str, str]]:
-        """Return a map from role to prompt name to the SHA-256 of the prompt's text."""
+        """Return the SHA-256 of each prompt's text, in a map by role and then by prompt name."""
         judges = {DEFAULT: self.judges.default, ABSTENTION: self.judges.abstention, **self.judges.by_type}
         return {
             "answer": {name: prompt.sha256 for name, prompt in self.answers.items()},
@@ -193,7 +193,7 @@ def read_prompt(text: str, folder: Path) -> str:
     ``text`` names a file if it has the form ``@file``, or if it is an existing path in ``folder``.
 
     Raises:
-        ConfigError: the file of ``@file`` or of a single word is missing, or the file is not text.
+        ConfigError: ``@file`` or a single word does not name an existing file, or the file is not text.
     """
     named = text.removeprefix("@")
     if _is_file(folder, named):

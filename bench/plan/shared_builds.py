@@ -29,7 +29,7 @@ from bench.settings import Environment
 BUILD = "build"
 """kind of the event that records the settings of an ingest"""
 REUSED = "reused_build"
-"""kind of the event that records the reuse of memories of another run, with their cost"""
+"""kind of the event that records the reuse of memories of another run, and the cost of these memories"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
