@@ -64,7 +64,7 @@ class DateReader:
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
-        """Return the instant in UTC if the cut-off of a history is a date. Return None if it is a number of sessions.
+        """Return the instant in UTC if ``text`` is a date. Return None if ``text`` is a number of sessions.
 
         A number with fewer than eight digits is never a date.
         """
