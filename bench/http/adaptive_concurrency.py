@@ -13,7 +13,7 @@ CEILING = 256
 """maximum number of requests in flight over all endpoints, with ``--concurrency auto``"""
 START = 2
 SLOW_STEP = 1 / 32
-"""growth per round, in slots, while the number of slots is near the number at the last refusal"""
+"""number of slots added per round trip, while the number of slots is near that at the last refusal"""
 
 
 class Slots:
@@ -71,7 +71,7 @@ class AdaptiveSlots(Slots):
         self._resize(self._window + self._step())
 
     def refused(self, *, sent_at: float, now: float, with_wait: bool) -> None:
-        """Reduce the number of slots after a refusal (429). ``with_wait``: the server said how long to wait.
+        """Reduce the number of slots after a refusal (429). If the server said how long to wait, ``with_wait`` is true.
 
         Refusals of requests that were sent before the last reduction are ignored.
         """

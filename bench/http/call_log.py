@@ -33,9 +33,9 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 @dataclass(slots=True, eq=False)
 class CallState:
-    """The state of one call.
+    """The state of one call over all its attempts.
 
-    Each attempt begins with `dispatch` and ends with `row`; `reset_times` prepares the next attempt.
+    Call `dispatch` when an attempt is sent, and `row` when it ends. Call `reset_times` before the next attempt.
     """
 
     endpoint: Endpoint
@@ -50,8 +50,7 @@ class CallState:
     lost: int = 0
     refused: int = 0
     deadline: float | None = None
-    """monotonic time in seconds at which the call must end; set at the first dispatch, so that earlier waiting does not
-    count"""
+    """monotonic time in seconds at which the call must end; None before the first attempt is sent"""
     sent_at: float = 0.0
     started_at: datetime | None = None
     """time at which the current attempt was sent; None if it was not sent yet"""
@@ -61,7 +60,7 @@ class CallState:
 
     @property
     def tokens(self) -> int:
-        """Return how many tokens the request counts against a limit of tokens per minute."""
+        """Return the number of tokens that the request needs from a limit of tokens per minute."""
         return self.request.tokens
 
     @property
@@ -103,7 +102,9 @@ class CallState:
         )
 
     def library_timings(self) -> Timings:
-        """Split the time of a call that another library made. All time after admission counts as provider time."""
+        """Split the time of a call that another library made. All time after waiting for the limits is provider
+        time.
+        """
         limiter_us = round(self.limiter_s * 1e6)
         return Timings(
             queue_us=max(0, round((self.sent_at - self.since) * 1e6) - limiter_us),
@@ -189,7 +190,7 @@ class recording:  # noqa: N801 - used as the statement `with recording()`
 
 
 def record(call: Call) -> None:
-    """Append an attempt to the list of the innermost open `recording`; drop it if none is open."""
+    """Append an attempt to the list of the innermost open `recording`. Do nothing if no `recording` is open."""
     calls = _calls.get()
     if calls is not None:
         calls.append(call)

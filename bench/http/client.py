@@ -41,8 +41,9 @@ _logger = logging.getLogger("bench")
 class Http:
     """The HTTP client of a run; use it with ``async with``.
 
-    ``concurrency``: maximum number of requests in flight over all endpoints, or ``auto``. ``rates``: limits that
-    replace those of an endpoint; a key is the endpoint's name, or the part of the name before its last dot.
+    ``concurrency``: maximum number of requests in flight over all endpoints, or ``auto``.
+    ``rates``: limits that replace the limits of endpoints. A key is the name of an endpoint, or this name without the
+    part after its last dot.
     ``share``: this machine's share of every rate, such as 0.5.
     ``attempt_s``: timeout of one attempt in seconds; it replaces the timeouts of requests and endpoints.
     ``repeats_timeouts``: if False, an attempt that timed out is not retried.

@@ -19,7 +19,9 @@ Action = Literal["retry", "fail", "stop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """The response headers that report the remaining quota, so that calls slow down before it is used up."""
+    """The names of the response headers that report the remaining quota. Calls slow down before the quota is
+    used up.
+    """
 
     remaining: str
     reset: str | None = None
@@ -54,7 +56,7 @@ class Limits:
         return self.rpm / 60 if self.rpm is not None else self.rps
 
     def under(self, run: Limits | None) -> Limits:
-        """Return these limits with the values that ``run`` sets in place of the endpoint's values.
+        """Return these limits, with the values of ``run`` where ``run`` sets a value.
 
         A rate in ``run`` also replaces the burst and the minimum interval.
         """

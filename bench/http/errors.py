@@ -90,8 +90,7 @@ PLAN_WORDS = (
     "out of credits", "insufficient credits", "insufficient_credits", "insufficient balance", "insufficient_balance",
     "payment required", "payment_required", "billing_not_active",
 )  # fmt: skip
-"""words in a short body with status 400 or 403 that mean a used-up plan; with 429 they may only mean a limit per minute
-"""
+"""words that mean a used-up plan if they are in a short body with status 400 or 403"""
 SHORT_BODY = 600
 TRANSIENT_STATUSES = frozenset({408, 425})
 RATE_LIMIT_STATUSES = frozenset({420, 430})

@@ -62,7 +62,7 @@ class Request:
     """called with each successful response; returns the usage, and raises a CallError if the body reports an error.
     Unavailable and RateLimited are retried."""
     tokens: int = field(default=0, kw_only=True)
-    """number of tokens that the request counts against a limit of tokens per minute"""
+    """number of tokens that the request needs from a limit of tokens per minute"""
     key: str = field(default="", kw_only=True)
     """distinguishes requests that are otherwise equal; not sent to the server"""
     timeout_s: float | None = field(default=None, kw_only=True)
@@ -146,8 +146,8 @@ class Response:
 
 
 def _text_of(body: bytes) -> bytes | str:
-    """Decode the body if it is a JSON object in UTF-8; else return its bytes unchanged.
+    """Decode the body if it is a JSON object in UTF-8. Return any other body unchanged, as bytes.
 
-    ``json.loads`` detects the encoding of bytes itself, but slowly.
+    ``json.loads`` reads text faster than bytes.
     """
     return body.decode("utf-8", "surrogatepass") if body[:1] == b"{" and body[1:2] != b"\0" else body

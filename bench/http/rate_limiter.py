@@ -31,7 +31,7 @@ from bench.http.errors import PauseTooLong
 from bench.scalars import instant, number, whole_number
 
 LATEST_SPAN_S = 10_000_000.0
-"""a larger number is a Unix time (1970-04-26 or later) and not a time span; above 1e12 it is in milliseconds"""
+"""largest number that is read as a time span in seconds; a larger number is a Unix time, above 1e12 in milliseconds"""
 LONGEST_WAIT_S = 366 * 86400.0
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
@@ -49,9 +49,9 @@ def parse_wait_s(text: str, *, now: float) -> float | None:
 
 
 def server_time(headers: Mapping[str, str]) -> float:
-    """Return the Unix time in the response's Date header, because the server's reset times use that clock.
+    """Return the Unix time of the server, from the Date header of a response.
 
-    Without the header, return the local time.
+    Return the local time if there is no such header.
     """
     told = instant(headers.get("Date", ""))
     return time.time() if told is None else told.timestamp()
@@ -80,7 +80,7 @@ LONGEST_SLEEP_S = 1.0
 """longest single sleep in seconds; the pause is checked again after each sleep, because it may have been extended"""
 SHORTEST_CHECK_S = 0.001
 TOKEN_BURST_S = 6.0
-"""the tokens of this many seconds may be used at one moment"""
+"""a limit of tokens per minute allows the tokens of this many seconds at one moment"""
 
 
 class LimitedCall(Protocol):
@@ -112,7 +112,8 @@ class RateLimiter:
         self._places: Slots | None = self.window or (Slots(limits.concurrency) if limits.concurrency else None)
 
     async def enter(self, passenger: LimitedCall) -> None:
-        """Wait until the call may start; take its place at the endpoint, its global slot and its rate token.
+        """Wait until the call may start. Take a place at the endpoint, a slot that all endpoints share, and a rate
+        token.
 
         Raises:
             PauseTooLong: the endpoint is paused for longer than the call's ``patience_s``.
@@ -129,7 +130,7 @@ class RateLimiter:
             self.close_for(self._interval_s)
 
     def leave(self, passenger: LimitedCall) -> None:
-        """Release the call's global slot and its place at the endpoint."""
+        """Release the call's place at the endpoint, and its slot that all endpoints share."""
         self._slots.give_back(passenger)
         self._release_place(passenger)
 

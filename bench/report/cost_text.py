@@ -25,9 +25,9 @@ def cost_rows(cost: MemoryCost) -> list[tuple[str, ...]]:
 
 
 def build_name(cost: MemoryCost) -> str:
-    """Return the name of the build's row.
+    """Return the name of the table row for the ingest.
 
-    If another run paid for the build, the name includes this run.
+    If another run paid for the ingest, the name includes the id of that run.
     """
     build = cost.build
     if build.paid == build.price:

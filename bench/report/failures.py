@@ -160,7 +160,7 @@ async def _job_losses(
 
 
 def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
-    """Return the loss of an item, from the losses of its repeats.
+    """Return why an item was lost, from the losses of its repeats.
 
     Only repeats with the same state as the item count, and the most common loss is used. The result is None if the item
     is right or pending.
@@ -228,7 +228,7 @@ def loss_facts(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: b
 def _context_ids(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
     """Return the evidence ids of the hits that were in the prompt.
 
-    These are the first hits, as many as the journal's ``context_hits`` of the answer.
+    The journal stores for each answer how many of the first hits were in the prompt (``context_hits``).
     """
     fitted = whole_number(answer.data.get("context_hits")) or 0
     return [name for slot in slots[:fitted] for name in slot]

@@ -84,8 +84,9 @@ class JobReport:
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
     spent: Mapping[str, Mapping[str, UsageTotals]]
-    """key that owns journal rows (of the lane, the answers or the job) -> role -> totals of the calls; several jobs can
-    share a key"""
+    """owner of journal rows (a lane, its answers, or a job) -> role -> totals of the calls; several jobs can share an
+    owner
+    """
     isolation: IsolationProof
     gold: Mapping[str, GoldScores] = field(default_factory=dict)
     """metric -> score with and without doubtful gold answers; empty if the benchmark has no overlay"""
@@ -177,7 +178,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
     ``benchmark`` restricts the jobs. ``by`` adds item properties by which the metrics are broken down.
 
     Raises:
-        UsageError: no item has one of the dimensions ``by``, or no job has this benchmark.
+        UsageError: a property in ``by`` is unknown to all items, or no job has this benchmark.
     """
     async with reader.snapshot():
         return await _fold(reader, by=by, benchmark=benchmark)

@@ -40,7 +40,7 @@ from bench.visible import counted
 Method = tuple[str, bool]
 """(method by which tokens were counted, True if the count is an estimate)"""
 SpentByOwner = Mapping[str, Mapping[str, UsageTotals]]
-"""key that owns journal rows -> role -> totals of the calls"""
+"""owner of journal rows (a lane, its answers, or a job) -> role -> totals of the calls"""
 
 USAGE = "usage"
 """method of counting: the endpoint reported the tokens"""
@@ -184,7 +184,7 @@ async def read_items(
 ) -> tuple[OutcomeCounts, FoldTable | list[FoldRow]]:
     """Return the counts and the metric values of all items of a job; pending items are included.
 
-    With several epochs the values are a list of rows, because the repeats of an item must first become one value.
+    If there are several epochs, the values are a list with one row per repeat of an item.
     """
     read = _read_pool if record.epochs == 1 else _read_rows
     return await read(reader, record, item_metrics(metrics))

@@ -273,9 +273,9 @@ async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> di
 
 
 async def _corrected_values(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
-    """Return item -> metric -> value against the corrected gold answer.
+    """Return item -> metric -> value of the item, compared with the corrected gold answer.
 
-    The result has the items of the overlay that a rescore scored against a corrected gold answer.
+    The result contains only items that a rescore compared with a corrected gold answer of the overlay.
     """
     found: dict[str, Mapping[str, float]] = {}
     for item in record.suspects:

@@ -271,9 +271,9 @@ def _context(contexts: Mapping[str, tuple[int, int]], sizes: Mapping[str, int | 
 
 
 def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_usd: str | None) -> BreakEven:
-    """Compute the smallest n with build / corpora + n x per question < n x full context per question.
+    """Compute after how many questions on one corpus a memory is cheaper than a prompt with the whole corpus.
 
-    If there is no such n, or if a cost is unknown, the result has the reason.
+    If there is no such number, or if a cost is unknown, the result contains the reason.
     """
     if input_usd is None:
         return _unknown_break_even("the input price of the answering model is not known")

@@ -23,7 +23,7 @@ from bench.report.tables import by_benchmark, job_texts, number
 from bench.visible import counted
 
 MAX_TESTED_ITEMS = 200_000
-"""maximum number of items for which the best system is tested against the second at the end of a run"""
+"""maximum number of items for which the end of a run tests the best system against the second"""
 RULE_READER = "builtin/extractive"
 RULE_READER_NOTE = (
     f"The reader, {RULE_READER}, is a fixed rule, not a language model: its accuracy only shows that everything works, "

@@ -31,10 +31,11 @@ from bench.model import (
 from bench.visible import counted
 
 UNMAPPED_ALLOWED = 0.1
-"""share of hits that match no memory above which the note on such hits also has a hint
+"""share of hits that match no memory; above this share, the note on such hits has a hint
 
 A memory system that extracts facts can return a fact that has no single source memory. Such hits can only lower the
-score of their provider, so the job is not INVALID."""
+score of their provider, so the job is not INVALID.
+"""
 
 FEW = 0.1
 """minimum share of searches to report a flag that a few searches can have by chance"""
@@ -135,7 +136,7 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
 
 
 def flag_notes(counts: HitCounts) -> list[str]:
-    """Return one note per flag that too many searches have.
+    """Return one note for each flag (suspicious property) that too many searches have.
 
     The note has the number of these searches and examples of their items.
     """
@@ -181,10 +182,11 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
 
 
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield totals over the corpora if the number ``had`` of a probe is below its number ``whole``; else yield nothing.
+    """Yield (corpora with too few memories, checked corpora, sum of ``had``, sum of ``whole``), or nothing.
 
-    The totals are (corpora with too few, checked corpora, sum of ``had``, sum of ``whole``). The sums are over corpora
-    with too few.
+    ``had`` and ``whole`` name two numbers of a probe, a search for sample memories after the ingest. A corpus has too
+    few memories if ``had`` is below ``whole``. The sums are over these corpora. If there is no such corpus, nothing is
+    yielded.
     """
     counts = [
         (int(str(probe.data[had])), int(str(probe.data[whole])))

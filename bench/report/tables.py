@@ -52,7 +52,7 @@ class Grid:
 
 
 def overview(report: Report, *, width: int = DEFAULT_WIDTH) -> list[Grid]:
-    """Return one table per benchmark and track, with one row per job.
+    """Return one table per benchmark and track (setting of the answer prompt), with one row per job.
 
     A row has the headline metric with its interval, counts of items, and values by question type. A table with the cost
     of each memory system follows if anything costs money, then a table of judge calibrations. ``width`` is the maximum

@@ -1,6 +1,6 @@
 """An answer metric for law: the answer must cite the same provisions as the reference.
 
-If a config names a plug-in class for this metric, the verdict of the class is used instead.
+If the benchmark has a plug-in evaluator, the value of its verdict is used instead.
 
 Example::
 

@@ -22,9 +22,9 @@ SHOWN_DEFINITIONS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparabilityCheck:
-    """One setting of both sides, such as k or the judge model.
+    """One setting of the two compared jobs, such as k or the judge model.
 
-    ``a`` and ``b`` are the values of the two sides as JSON.
+    ``a`` and ``b`` are the values of this setting in the two jobs, as JSON.
     """
 
     name: str
@@ -46,7 +46,7 @@ class ComparabilityCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparability:
-    """The checks of all settings of two sides."""
+    """The checks of all settings of two compared jobs, the sides a and b."""
 
     checks: tuple[ComparabilityCheck, ...]
 
@@ -56,7 +56,7 @@ class Comparability:
 
     @property
     def differences(self) -> tuple[ComparabilityCheck, ...]:
-        """The settings that differ and make the sides not comparable."""
+        """The settings whose difference makes the two jobs not comparable."""
         return tuple(check for check in self.checks if check.prevents_comparison)
 
     @property
@@ -75,7 +75,7 @@ class Comparability:
 
 
 def check_comparability(a: Side, b: Side, *, metrics: Sequence[str]) -> Comparability:
-    """Compare all settings of two sides.
+    """Compare all settings of two jobs, the sides ``a`` and ``b``.
 
     ``metrics`` are the names of the metrics that will be compared.
     """
@@ -122,18 +122,18 @@ def _checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityC
 
 
 def _compares_models(a: Side, b: Side) -> bool:
-    """Return True if the sides are the same provider and the user named both answering models.
+    """Return True if both sides have the same provider and the user named both answering models.
 
-    The comparison is then about the models.
+    The models are then the subject of the comparison.
     """
     same = a.record.provider == b.record.provider and a.record.config_sha256 == b.record.config_sha256
     return same and a.named_model and b.named_model
 
 
 def _compares_variants(a: Side, b: Side) -> bool:
-    """Return True if the sides are two variants of one provider, as with ``-k 5 10``.
+    """Return True if both sides are variants of one provider, as with ``-k 5 10``.
 
-    The comparison may then be about k.
+    Then k may be the subject of the comparison.
     """
     left, right = a.record.provider, b.record.provider
     return left != right and left.partition("@")[0] == right.partition("@")[0] and "@" in left and "@" in right
@@ -151,7 +151,7 @@ def _prompt_digests(side: Side, role: str) -> object:
 
 
 def _definitions(side: Side, both: tuple[Side, Side], metrics: Sequence[str]) -> object:
-    """Return ``the same`` if both sides define all metrics alike; else this side's differing definitions."""
+    """Return the metric definitions of ``side`` that differ between both sides, or ``the same`` if none differs."""
     tables = [{one.name: one.definition for one in each.record.metrics} for each in both]
     differing = [name for name in metrics if len({table[name] for table in tables if name in table}) > 1]
     own = {one.name: one.definition for one in side.record.metrics}

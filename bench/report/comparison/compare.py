@@ -137,19 +137,19 @@ def _rows(
 
 
 def _secondary_family(measure: Measure) -> str:
-    """Return the family (correction group) of a row that is not for a headline metric."""
+    """Return the group in which the p value of a row is corrected. The row is not for a headline metric."""
     return EXPLORATORY if has_item_differences(measure) else PERCENTILES
 
 
 def _with_sums(row: ComparisonRow, measure: Measure, pairs: PairedValues) -> ComparisonRow:
-    """Return the row with its sums of differences if it is exploratory; the maxT correction needs these sums."""
+    """Add the sums of differences to an exploratory row, for the maxT correction. Return other rows unchanged."""
     return replace(row, sums=difference_sums(measure, pairs)) if row.family == EXPLORATORY and row.is_tested else row
 
 
 def _label_rows(whole: ComparisonRow, a: Side, pairs: PairedValues) -> Iterator[ComparisonRow]:
-    """Yield one row per label of each item property that has several labels.
+    """Yield one row for each label, such as each question type. Skip a property for which all items have one label.
 
-    The row compares the metric over the paired items with this label.
+    A row compares the metric over the paired items with its label.
     """
     measure = a.measures[whole.metric]
     for dimension in DIMENSIONS:
@@ -224,11 +224,11 @@ def _is_judged(side: Side, name: str, category: str) -> bool:
 def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:
     """Compare every pair of sides within each group.
 
-    A group holds the jobs of one benchmark. ``metrics`` restricts the rows. With ``force``, sides whose settings differ
-    are also compared, and the result is marked.
+    A group contains the jobs of one benchmark. If ``metrics`` is not empty, only these metrics are compared. With
+    ``force``, jobs whose settings differ are also compared, and the result is marked.
 
     Raises:
-        UsageError: a pair is not like for like and ``force`` is not given; the message has each difference.
+        UsageError: the settings of a pair differ and ``force`` is not given; the message lists the differences.
         UsageError: one side does not have a metric of ``metrics``, or the metric has no value per item.
     """
     pairs = [pair for group in groups for pair in combinations(group, 2)]
@@ -263,7 +263,8 @@ def _require_comparable(pairs: Sequence[tuple[Side, Side]], checks: Sequence[Com
 def _with_corrected_p(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
     """Set the adjusted p value of every row.
 
-    Rows are corrected together with all rows of the same family in all pairs.
+    A row is corrected together with all rows of its group in all pairs. The groups are headline, exploratory and
+    percentiles.
     """
     adjusted: dict[int, tuple[float, float]] = {}
     for family in (HEADLINE, PERCENTILES):

@@ -51,7 +51,7 @@ def _verdict_text(row: ComparisonRow) -> str:
 
 
 def sample_size(row: ComparisonRow) -> str:
-    """Return the number of conversations as text; without clusters, the number of items."""
+    """Return the number of conversations as text, or the number of items if there are no clusters."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return counted(count, f"{noun}(|s)")
 
@@ -185,7 +185,7 @@ def _smallest_p_text(row: ComparisonRow) -> str:
 def undecided_notes(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str]) -> list[str]:
     """Return one note per sample size that is too small to detect any difference.
 
-    The note lists the names of the rows, which ``name`` returns.
+    The note lists the names of the rows. ``name`` returns the name of a row.
     """
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -324,7 +324,7 @@ class PairComparison:
         return self.rows_of(HEADLINE)
 
     def rows_of(self, family: str) -> tuple[ComparisonRow, ...]:
-        """Return the rows whose p values are corrected together in this family (``headline`` etc.)."""
+        """Return the rows of one correction group, such as ``headline``. Their p values are corrected together."""
         return tuple(row for row in self.rows if row.family == family)
 
 
@@ -338,7 +338,7 @@ class Comparisons:
 
     @property
     def family_size(self) -> dict[str, int]:
-        """Family -> number of tested rows, for which the p values are corrected."""
+        """Correction group, such as ``headline`` -> number of rows with a p value."""
         sizes = Counter(row.family for one in self.comparisons for row in one.rows if row.is_tested)
         return {family: sizes[family] for family in FAMILIES}
 
@@ -349,7 +349,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateOutcome:
-    """The result of the regression gate for one metric of one later side."""
+    """The result of the check ``--fail-on-regression`` for one metric of one later side."""
 
     missed: bool
     text: str

@@ -65,8 +65,8 @@ class ComparisonTarget:
 async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benchmark: str | None) -> list[list[Side]]:
     """Load the jobs that the targets name.
 
-    Each group has the jobs of one benchmark that all targets have. Without a common benchmark, the jobs are one group,
-    which the check of comparability then refuses.
+    Each group has the jobs of one benchmark that all targets have. If the targets have no common benchmark, all jobs
+    are in one group, which the check of comparability then refuses.
 
     Raises:
         UsageError: a target names no job, or several jobs of one benchmark.
@@ -207,12 +207,13 @@ def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> N
 async def parse_targets(
     workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary | None]]:
-    """Return the jobs to compare, from texts ``RUN_ID:PROVIDER`` or as the newest job of each provider.
+    """Return the jobs to compare: the jobs that ``pairs`` names, or else the newest job of each provider.
 
-    A job from ``pairs`` has no summary: the second value is None.
+    ``pairs`` contains texts ``RUN_ID:PROVIDER``. For these jobs, the second value is None.
 
     Raises:
-        UsageError: both forms or neither are given, there are fewer than two sides, or a provider has no result.
+        UsageError: ``pairs`` and ``providers`` are both given or both empty, there are fewer than two jobs, or a
+            provider has no result.
     """
     hint = "write RUN_ID:PROVIDER RUN_ID:PROVIDER, or use --benchmark B --providers P1 P2"
     if pairs and providers:

@@ -269,7 +269,7 @@ def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str
 def _row_name(row: ComparisonRow, *, several: bool = False) -> str:
     """Return the name of the row's metric, or the row's label if the row compares one label.
 
-    With ``several``, a label follows the name of its metric.
+    If ``several`` is true, the name of the metric precedes the label.
     """
     if row.label is not None:
         label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
@@ -333,7 +333,10 @@ def _caveat_notes(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[st
 
 
 def _separate_correction_notes(rows: Sequence[ComparisonRow]) -> list[str]:
-    """Return a note that lists the percentile and macro rows, which are corrected separately; it may be empty."""
+    """Return a note that lists the rows of percentiles and macro means, because these are corrected separately.
+
+    Return an empty list if there are no such rows.
+    """
     names = [_row_name(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
     return [f"corrected separately, because they have no difference per item: {', '.join(names)}"] if names else []
 

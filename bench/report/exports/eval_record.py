@@ -36,7 +36,8 @@ SELF_DEPLOYED = frozenset({"builtin", "ollama", "local"})
 async def export_records(reader: Reader, folder: Path) -> dict[str, int]:
     """Write one record file and one file of instances per job.
 
-    Return the name of each file of instances with the number of instances.
+    An instance is an item with a score. The result maps the name of each file of instances to the number of its
+    instances.
     """
     found: dict[str, int] = {}
     for job in (await fold(reader)).jobs:
@@ -82,9 +83,9 @@ class EvalRecord:
         return Path("data", *map(_folder_name, (self.job.record.benchmark, vendor, model)), name)
 
     async def write(self, path: Path) -> int:
-        """Write the instances to ``path``, and next to it the record with their checksum.
+        """Write the items with a score to ``path``, and a record with the checksum of this file next to it.
 
-        Return the number of instances.
+        Return the number of items that were written.
         """
         digest, written = sha256(), 0
         with path.open("wb") as sink:

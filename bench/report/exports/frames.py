@@ -53,7 +53,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The rows of a run, one frame per kind."""
+    """The results of a run as pandas data frames."""
 
     items: DataFrame
     """one row per item of a job: answer, state, score, one column per metric, and one column per phase with its time"""

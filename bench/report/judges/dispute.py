@@ -25,7 +25,9 @@ JUDGE_ERROR = "judge error: the share of answers on which a judge is wrong, esti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisputeSide:
-    """One set of answers, with the verdicts of every cell (judge and prompt) on it."""
+    """One set of answers, with the verdicts of each cell on these answers. A cell is one judge with one judge
+    prompt.
+    """
 
     panel: Panel
     source: str
@@ -35,7 +37,7 @@ class DisputeSide:
     leaks: str = UNKNOWN
     """result of the check whether the answer prompt shows the expected answer or the question type"""
     reviews: tuple[Review | None, ...] = ()
-    """labels by people, one review per cell; empty without labels"""
+    """results of labels by people, one for each judge and prompt; empty without labels"""
 
     @property
     def name(self) -> str:
@@ -46,7 +48,7 @@ class DisputeSide:
     def label_sentence(self) -> str | None:
         """A sentence on labels by people; None without labels.
 
-        The sentence has the corrected accuracy, and the cells whose judge error is lowest.
+        The sentence has the corrected accuracy, and the judges and prompts with the lowest error.
         """
         known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
         if not known:
@@ -61,7 +63,7 @@ class DisputeSide:
     def to_json(self) -> Json:
         """Return the set of answers as JSON.
 
-        With labels by people, the JSON includes the judge error of each cell and the corrected accuracy.
+        If people labeled answers, the JSON includes the error of each judge and the corrected accuracy.
         """
         found = self.panel.to_json()
         known = next((one.corrected for one in self.reviews if one is not None), None)
@@ -79,7 +81,10 @@ class Dispute:
     sides: tuple[DisputeSide, ...]
 
     def leaders(self) -> list[tuple[str, str | None]]:
-        """Return, for each cell, (name of the cell, side with the highest value); the side is None for a tie."""
+        """Return (name of the judge and prompt, set of answers with the highest value) for each judge and prompt.
+
+        The set of answers is None for a tie.
+        """
         found: list[tuple[str, str | None]] = []
         for at, cell in enumerate(self.sides[0].panel.cells):
             values = {side.name: side.panel.cells[at].value or 0.0 for side in self.sides}
@@ -88,7 +93,9 @@ class Dispute:
         return found
 
     def conclusions(self) -> list[str]:
-        """Return sentences: the lowest and highest value of each side, and whether one side leads in every cell."""
+        """Return sentences on the lowest and highest value of each set of answers, and on the set that leads with every
+        judge.
+        """
         found = []
         for side in self.sides:
             cells = side.panel.cells
@@ -123,7 +130,9 @@ def _value(cell: PanelCell) -> float:
 
 
 def dispute_grids(found: Dispute) -> list[Grid]:
-    """Return the main table, then two tables per side: agreement of the cells, and items on which they differ."""
+    """Return the main table, then two tables per set of answers: agreement of the judges, and items on which judges
+    differ.
+    """
     details = [grid(side.panel) for side in found.sides for grid in (agreement_grid, differing_grid)]
     return [_table(found), *details]
 

@@ -61,7 +61,9 @@ class PanelCell:
 
     @property
     def value(self) -> float | None:
-        """The share that the cell calls right, among the answers with a verdict; None without verdicts."""
+        """The share of answers that the judge calls right, among the answers with a verdict; None if there is no
+        verdict.
+        """
         found = self.decided.values()
         return sum(found) / len(found) if found else None
 
@@ -75,7 +77,7 @@ class PanelCell:
 
 
 class PairAgreement(NamedTuple):
-    """The agreement of two cells on the answers for which both have a verdict.
+    """The agreement of two cells (judge and prompt) on the answers for which both cells have a verdict.
 
     ``a`` and ``b`` are the positions of the cells in the panel.
     """
@@ -88,7 +90,7 @@ class PairAgreement(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The agreement of all cells on a set of answers."""
+    """The agreement of all cells (judge and prompt) on a set of answers."""
 
     n: int
     unanimous: int
@@ -135,8 +137,8 @@ class Panel:
     def majority(self) -> tuple[float | None, Interval | None, int, int]:
         """Return (share that the majority calls right, its interval, number of decided answers, number of ties).
 
-        An answer is decided if more cells call it right than wrong, or more cells call it wrong than right. Only
-        decided answers count in the share. In a tie, as many cells call the answer right as wrong.
+        An answer is decided unless as many cells call it right as wrong, which is a tie. Only decided answers count in
+        the share.
         """
         votes = {key: self.votes(key) for key in sorted(self.types)}
         decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}
@@ -206,9 +208,9 @@ def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> PairAgreemen
 
 
 async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Panel]:
-    """Read the verdicts of several scorings; return one panel per set of answers.
+    """Read the verdicts of several rescores of a run. Return one panel per set of answers.
 
-    ``generations`` maps the number of a scoring to the name of its judge prompt.
+    ``generations`` maps the number of a rescore to the name of its judge prompt.
     """
     groups: dict[str, list[JobRecord]] = {}
     for record in read_jobs(reader.meta.extra):
@@ -234,7 +236,10 @@ async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping
 async def read_cell(
     reader: Reader, record: JobRecord, generation: int, prompt: str
 ) -> tuple[PanelCell, dict[AnswerKey, str]]:
-    """Return the verdicts of one judge in one scoring, and answer -> question type."""
+    """Return the verdicts of one judge with the judge prompt ``prompt``, and answer -> question type.
+
+    ``generation`` is the number of the rescore that gave the verdicts; 0 = the run itself.
+    """
     found = await reader.judged(record.key, generation)
     digests = Counter(one.prompt_sha256 for one in found if one.prompt_sha256)
     keys = [AnswerKey(one.corpus, one.item, one.epoch) for one in found]

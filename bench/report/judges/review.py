@@ -25,7 +25,7 @@ ID_LENGTH = 12
 
 
 class AnswerKey(NamedTuple):
-    """The key of one answer."""
+    """The key of one answer in a job."""
 
     corpus: str
     item: str
@@ -112,14 +112,16 @@ class ReviewSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """The accuracy and error of one job's judge, as people's labels show them."""
+    """The accuracy of a job and the error of its judge, as estimated from labels by people."""
 
     judge: str
     corrected: CorrectedShare
     error: CorrectedShare
     """share of all answers on which the judge is wrong"""
     accepted_wrong: tuple[int, int]
-    """(labelled answers that only the judge calls right, all labelled answers that the judge calls right)"""
+    """(number of labelled answers that only the judge calls right, number of all labelled answers that it calls
+    right)
+    """
     refused_right: tuple[int, int]
     kappa: float | None
     kappa_by_type: Mapping[str, float | None]
@@ -165,9 +167,9 @@ def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None
 
 
 async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None = None) -> Verdicts:
-    """Return the verdicts of a job's judge in one scoring.
+    """Return the verdicts of a job's judge on all answers.
 
-    ``generation`` is the number of the scoring; None means the newest.
+    ``generation`` is the number of the rescore that gave the verdicts; 0 = the run itself, None = the newest.
     """
     found = await reader.judged(record.key, generation)
     return {AnswerKey(one.corpus, one.item, one.epoch): one.correct for one in found}

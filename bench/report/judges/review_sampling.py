@@ -52,7 +52,7 @@ def weight_of(stratum: str) -> float:
 
 
 async def draw_sample(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
-    """Draw n answers at random, stratum by stratum.
+    """Draw n answers at random, from each group of answers with similar verdicts (stratum).
 
     With the same seed, a sample of more answers contains all answers of a smaller sample.
     """

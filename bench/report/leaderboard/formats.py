@@ -22,7 +22,7 @@ from bench.report.tables import Grid, number, safe_row
 
 
 class BoardMetric(TypedDict):
-    """A value of a row, with the lower and upper end of its interval."""
+    """The value of a metric, with the lower and the upper end of its interval."""
 
     definition: str
     value: float | None
@@ -81,7 +81,7 @@ BoardRows = TypeVar("BoardRows")
 
 
 class TableDocument(TypedDict, Generic[BoardRows]):
-    """One table of a view."""
+    """One table of the leaderboard."""
 
     setting: str
     benchmark: str | None
@@ -113,7 +113,7 @@ def _table_json(table: RankingTable) -> TableDocument[JobRow | JobsRow]:
 
 
 def row_json(one: Standing) -> JobRow:
-    """Return the JSON row of a standing that has a single job."""
+    """Return a row of the leaderboard as JSON; the row has a single job."""
     return {**_place_json(one.first), "value": one.value}
 
 

@@ -89,7 +89,7 @@ class RankedJob:
 
     @property
     def models(self) -> tuple[str, str, str]:
-        """(answering model, judge, track)"""
+        """(answering model, judge, track); the track is ``vendor`` if the provider's own answer prompt is used."""
         return self.job.answering_model or "none", self.job.judge_model or "none", self.job.track
 
     @property
@@ -339,7 +339,7 @@ def leaders(table: RankingTable) -> tuple[str, str] | None:
 def summary_sentences(table: RankingTable, *, command: bool = True) -> tuple[str, ...]:
     """Return sentences on a table: the row that leads, and the rows that are not ranked.
 
-    With ``command``, the sentence on the leader has the command that tests the lead.
+    If ``command`` is true, the sentence on the leader has the command that tests the lead.
     """
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
@@ -390,7 +390,7 @@ def _value(one: Standing) -> str:
 
 
 def _proof(first: Standing, second: Standing) -> str:
-    """Return a text with the command that tests whether the lead may be chance."""
+    """Return a text with the command that tests whether the lead of the first row may be chance."""
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
     return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tests the difference"
