@@ -1,4 +1,4 @@
-"""A workspace of its own and the program in it."""
+"""A workspace per test, and the program in it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Ran = Callable[..., None]
 
 @pytest.fixture
 def environment() -> dict[str, str]:
-    """The process environment without any key of a real service, for a process of its own."""
+    """The process environment without any key of a real service, for a subprocess."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(KEYS)}
     return {**kept, "PYTHONWARNINGS": "error", "PYTHONFAULTHANDLER": "1"}
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
-    """``bench("run", "--limit", "5")`` in an empty folder, in this process, on lines that no number is too long for."""
+    """``bench("run", "--limit", "5")`` in an empty folder, in this process, on lines wide enough for every number."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "240")
     for name in os.environ:
@@ -71,7 +71,7 @@ def results(bench: Bench) -> Callable[[str], dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def left_by_runs() -> dict[tuple[tuple[str, ...], ...], Path]:
-    """The workspaces that runs have left, by the flags of each run in order."""
+    """Workspaces after runs, by the flags of each run in order."""
     return {}
 
 
@@ -82,10 +82,10 @@ def ran(
     tmp_path_factory: pytest.TempPathFactory,
     left_by_runs: dict[tuple[tuple[str, ...], ...], Path],
 ) -> Ran:
-    """What ``bench run -q`` leaves: ``ran("--run-id", "r", "--limit", "5")``.
+    """Execute ``bench run -q``, or copy the workspace of the same runs: ``ran("--run-id", "r", "--limit", "5")``.
 
-    The same runs after each other are carried out once and copied from then on, so nothing else may be in the
-    workspace when they are asked for.
+    The same sequence of runs is executed once and copied from then on, so nothing else may be in the
+    workspace when this is called.
     """
     done: tuple[tuple[str, ...], ...] = ()
 

@@ -1,4 +1,4 @@
-"""``bench retry``, ``rescore``, ``fork``, ``clean``: stored work used again, left work cleared."""
+"""``bench retry``, ``rescore``, ``fork``, ``clean``: reuse of stored work, and cleanup."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ rateLimit: {{maxRetries: 0}}
 
 @pytest.fixture
 def service(fault_server: Callable[..., str], tmp_path: Path) -> str:
-    """A memory service over HTTP whose search fails for one word, once for each question."""
+    """A memory service over HTTP whose search fails once per question that contains one word."""
     url = fault_server("search:status:code=400,match=kennel")
     folder = tmp_path / "configs/providers"
     folder.mkdir(parents=True)
@@ -51,17 +51,19 @@ def stats(url: str) -> dict[str, Any]:
     return found
 
 
-def test_rescore_measures_anew_and_calls_no_provider(bench: Bench, service: str, results: Results) -> None:
+def test_rescore_computes_other_metrics_without_a_provider_call(bench: Bench, service: str, results: Results) -> None:
     flags = ("--providers", "small", "--limit", "8", "--max-error-rate", "1", "--run-id", "r")
     bench("run", "-q", *flags)
-    before = stats(service)
-    bench("rescore", "r", "--metrics", "token_f1", "hit_at_1")
+    before, (scored,) = stats(service), results("r")["jobs"]
+    bench("rescore", "r", "--metrics", "token_f1", "mrr")
     assert stats(service) == before
     (job,) = results("r")["jobs"]
-    assert set(job["metrics"]) == {"token_f1", "hit_at_1"}
+    assert set(job["metrics"]) == {"token_f1", "mrr"} and results("r")["status"] == "complete"
+    assert job["metrics"]["mrr"]["value"] == scored["metrics"]["mrr"]["value"]
+    assert job["usage"]["provider"] == scored["usage"]["provider"]
 
 
-def test_fork_begins_with_stored_searches(bench: Bench, service: str, results: Results) -> None:
+def test_fork_from_answer_reuses_the_stored_searches(bench: Bench, service: str, results: Results) -> None:
     flags = ("--providers", "small", "--limit", "8", "--answering-model", "none", "--run-id", "r")
     bench("run", "-q", *flags)
     searches = stats(service)["search"]["calls"]
@@ -69,9 +71,10 @@ def test_fork_begins_with_stored_searches(bench: Bench, service: str, results: R
     (job,) = results("f")["jobs"]
     assert job["models"]["answering"] == "builtin/extractive" and job["n_scored"] == 8
     assert stats(service)["search"]["calls"] == searches
+    assert results("r")["jobs"][0]["counts"] == {"measured": 8}, "the other run is unchanged"
 
 
-def test_a_fork_reads_a_run_file(bench: Bench, results: Results, tmp_path: Path) -> None:
+def test_fork_reads_settings_from_a_run_file(bench: Bench, results: Results, tmp_path: Path) -> None:
     bench("run", "-q", "--providers", "bm25", "--limit", "4", "--answering-model", "none", "--run-id", "r")
     file = tmp_path / "answers.yaml"
     file.write_text("answering_model: builtin/extractive\nrun_id: other\n")
@@ -80,7 +83,7 @@ def test_a_fork_reads_a_run_file(bench: Bench, results: Results, tmp_path: Path)
     assert job["models"]["answering"] == "builtin/extractive"
 
 
-def test_retry_without_a_failure_has_nothing_to_do(bench: Bench) -> None:
+def test_retry_of_a_run_without_failed_items_reports_nothing_to_retry(bench: Bench) -> None:
     bench("run", "-q", "--providers", "bm25", "--limit", "4", "--run-id", "r")
     assert "nothing to retry" in bench("retry", "r").stderr
     told = json.loads(bench("retry", "r", "--json").stdout)
@@ -91,9 +94,7 @@ def test_retry_without_a_failure_has_nothing_to_do(bench: Bench) -> None:
     }  # fmt: skip
 
 
-def test_clean_clears_what_a_run_left_and_deletes_it_only_when_asked(
-    bench: Bench, service: str, tmp_path: Path
-) -> None:
+def test_clean_clears_namespaces_and_deletes_the_run_only_with_yes(bench: Bench, service: str, tmp_path: Path) -> None:
     bench("run", "-q", "--providers", "small", "--limit", "4", "--cleanup", "never", "--run-id", "r")
     with urllib.request.urlopen(f"{service}/control/namespaces?provider=default") as answer:
         assert any(one["count"] for one in json.load(answer).values())
@@ -105,7 +106,7 @@ def test_clean_clears_what_a_run_left_and_deletes_it_only_when_asked(
         assert not any(one["count"] for one in json.load(answer).values())
 
 
-def test_P2_what_a_service_lost_between_two_processes_is_ingested_anew(
+def test_P2_corpora_that_a_service_lost_between_two_processes_are_ingested_again(
     bench: Bench, service: str, results: Results
 ) -> None:
     flags = ("--providers", "small", "--limit", "12", "--answering-model", "none", "--cleanup", "never")
@@ -123,7 +124,7 @@ def test_P2_what_a_service_lost_between_two_processes_is_ingested_anew(
     assert job["metrics"]["ndcg_at_10"]["value"] == whole["metrics"]["ndcg_at_10"]["value"] > 0.5
 
 
-def test_a_gate_or_setting_that_cannot_be_is_said_before_anything_is_called(bench: Bench, tmp_path: Path) -> None:
+def test_an_invalid_gate_or_setting_is_rejected_before_the_run_starts(bench: Bench, tmp_path: Path) -> None:
     for flags in (
         ("--min-score", "nonsense=0.9"),
         ("--min-score", "ndcg_at_10=high"),

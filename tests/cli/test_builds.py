@@ -1,4 +1,4 @@
-"""``bench builds``: a build has an identity, a cost, and a provider that holds it or not."""
+"""``bench builds``: fingerprint and cost of a build, and the namespaces that still hold it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ async def fingerprint(world: World, **flags: object) -> str:
     return build.fingerprint
 
 
-async def test_a_build_names_its_searches_its_calls_and_its_cost(world_on: WorldOn, bench: Bench) -> None:
+async def test_builds_list_shows_the_lanes_that_search_a_build_its_counts_and_its_cost(
+    world_on: WorldOn, bench: Bench
+) -> None:
     world = await world_on(MemoryStub(), corpora=2, items=3, sessions=2)
     await world.run(providers="faulty", k=(1, 2), run_id="r1", cleanup="never", prices={"faulty": {"add": "1"}})
     (build,) = await builds(bench, "list")
@@ -52,7 +54,7 @@ async def test_a_build_names_its_searches_its_calls_and_its_cost(world_on: World
         assert await builds(bench, "show", name) == [build]
 
 
-async def test_the_time_of_an_ingest_is_that_of_its_batches_without_any_wait(world_on: WorldOn, bench: Bench) -> None:
+async def test_ingest_us_is_the_network_and_provider_time_of_all_batches(world_on: WorldOn, bench: Bench) -> None:
     from bench.journal import CorpusKind, Reader
 
     world = await world_on(MemoryStub(), corpora=2, items=2, sessions=2)
@@ -63,7 +65,7 @@ async def test_the_time_of_an_ingest_is_that_of_its_batches_without_any_wait(wor
     assert rows and build["ingest_us"] == sum(row.times_us["network"] + row.times_us["provider"] for row in rows)
 
 
-async def test_rm_clears_what_is_held_and_keeps_the_run(
+async def test_builds_rm_clears_the_namespaces_and_keeps_the_run(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -78,12 +80,12 @@ async def test_rm_clears_what_is_held_and_keeps_the_run(
     assert build["n_held"] == 0
 
 
-def test_a_workspace_without_runs_says_so(bench: Bench) -> None:
+def test_builds_in_a_workspace_without_runs_reports_that_there_is_none(bench: Bench) -> None:
     assert "no run of this workspace" in bench("builds").stderr
     assert bench("builds", "show", "nothing", check=2).stderr.startswith("error: ")
 
 
-async def test_equal_runs_have_one_fingerprint_whatever_they_search(tmp_path: Path) -> None:
+async def test_runs_that_differ_in_k_or_seed_have_the_same_build_fingerprint(tmp_path: Path) -> None:
     world = World.make(tmp_path)
     same = await fingerprint(world)
     assert await fingerprint(world, k=3) == same
@@ -92,7 +94,7 @@ async def test_equal_runs_have_one_fingerprint_whatever_they_search(tmp_path: Pa
 
 
 @pytest.mark.parametrize("what", ["text", "order", "unit", "selection"])
-async def test_another_text_order_or_setting_is_another_build(what: str, tmp_path: Path) -> None:
+async def test_another_text_order_unit_or_selection_changes_the_build_fingerprint(what: str, tmp_path: Path) -> None:
     world = World.make(tmp_path)
     before = await fingerprint(world)
     flags: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""``--judge-calibration``: a judge's own errors are measured before the first item and stay with the run."""
+"""``--judge-calibration``: the error rates of a judge are measured before the first item and stored with the run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RIGHT = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A judged benchmark of two items, and a judge that always says the same."""
+    """A judged benchmark of two items, and a judge that always replies the same."""
     folder = tmp_path / "configs/benchmarks/judged"
     folder.mkdir(parents=True)
     rows = [{"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in "12"]
@@ -36,11 +36,11 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], No
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
-    def says(reply: str) -> None:
+    def set_reply(reply: str) -> None:
         (tmp_path / "script.jsonl").write_text(json.dumps({"match": ".", "reply": reply}) + "\n")
         monkeypatch.setenv("MEMORYBENCH_SCRIPT", str(tmp_path / "script.jsonl"))
 
-    return says
+    return set_reply
 
 
 def calibration(bench: Bench) -> list[dict[str, Any]]:
@@ -48,7 +48,9 @@ def calibration(bench: Bench) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_judge_that_says_yes_to_all_is_warned_of(bench: Bench, judge: Callable[[str], None]) -> None:
+def test_a_judge_that_accepts_every_answer_makes_the_job_invalid_with_a_note(
+    bench: Bench, judge: Callable[[str], None]
+) -> None:
     judge(RIGHT)
     bench(*RUN, *FLAGS, "--judge-calibration", check=4)
     found = {one["prompt"]: one for one in calibration(bench)}
@@ -64,14 +66,16 @@ def test_a_judge_that_says_yes_to_all_is_warned_of(bench: Bench, judge: Callable
     assert "no better than chance" in bench("results", "r", check=None).stdout
 
 
-def test_a_judge_that_says_nothing_usable_is_counted_as_unparsed(bench: Bench, judge: Callable[[str], None]) -> None:
+def test_judge_replies_that_cannot_be_parsed_are_counted_as_unparsed(
+    bench: Bench, judge: Callable[[str], None]
+) -> None:
     judge("hm")
     bench(*RUN, *FLAGS, "--judge-calibration", check=None)
     for one in calibration(bench):
         assert one["unparsed"] == 72 and one["fpr"]["value"] is None and one["judge_noise"] == 0
 
 
-def test_without_the_flag_nothing_is_calibrated_and_a_resume_asks_no_probe_again(
+def test_calibration_runs_only_with_the_flag_and_is_not_repeated_by_a_resume(
     bench: Bench, judge: Callable[[str], None]
 ) -> None:
     judge(RIGHT)
@@ -86,7 +90,7 @@ def test_without_the_flag_nothing_is_calibrated_and_a_resume_asks_no_probe_again
     )
 
 
-def test_the_probes_are_counted_in_the_plan(bench: Bench, judge: Callable[[str], None]) -> None:
+def test_plan_counts_the_calls_of_judge_calibration(bench: Bench, judge: Callable[[str], None]) -> None:
     judge(RIGHT)
 
     def calls(*more: str) -> int:

@@ -1,4 +1,4 @@
-"""``bench run`` around the engine: what is checked before it, and what is said, started and left after it."""
+"""``bench run`` around the engine: checks before it, and output, commands and files after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Bench = Callable[..., Any]
 RUN = ("run", "--providers", "no-memory", "--limit", "2", "--run-id", "r")
 
 
-def test_a_missed_gate_is_told_beside_the_result_also_as_json(bench: Bench) -> None:
+def test_a_failed_gate_is_reported_on_stderr_and_as_exit_code_4_in_the_json(bench: Bench) -> None:
     done = bench(*RUN, "--min-score", "accuracy=0.99", "--json", check=4)
     last = json.loads(done.stdout.splitlines()[-1])
     assert (last["event"], last["exit_code"], last["status"]) == ("done", 4, "complete")
@@ -27,35 +27,37 @@ def test_a_missed_gate_is_told_beside_the_result_also_as_json(bench: Bench) -> N
         ("sh -c 'exit 7'", "--on-end: sh ended with exit code 7\n"),
     ],
 )
-def test_a_failure_of_on_end_is_told_and_no_more(bench: Bench, command: str, told: str) -> None:
+def test_a_failure_of_the_on_end_command_is_reported_and_leaves_the_exit_code(
+    bench: Bench, command: str, told: str
+) -> None:
     assert bench(*RUN, "--on-end", command).stderr.endswith(told)
 
 
-def test_on_end_knows_the_exit_code_that_the_gate_made(bench: Bench, tmp_path: Path) -> None:
+def test_on_end_gets_the_exit_code_of_the_failed_gate(bench: Bench, tmp_path: Path) -> None:
     bench(*RUN, "--min-score", "accuracy=0.99", "--on-end", "sh -c 'echo $BENCH_EXIT_CODE > code'", check=4)
     assert (tmp_path / "code").read_text() == "4\n"
 
 
-def test_the_report_goes_where_it_is_wanted(bench: Bench, tmp_path: Path) -> None:
+def test_output_sets_the_folder_of_the_report(bench: Bench, tmp_path: Path) -> None:
     done = bench(*RUN, "--output", "elsewhere")
     assert done.stdout.rstrip().splitlines()[-1] == "results: elsewhere/r"
     assert (tmp_path / "elsewhere/r/report.json").is_file()
 
 
-def test_a_run_without_an_id_is_named_by_its_day(bench: Bench, tmp_path: Path) -> None:
+def test_a_run_without_an_id_gets_a_timestamp_as_id(bench: Bench, tmp_path: Path) -> None:
     bench("run", "--providers", "no-memory", "--limit", "1", "-q")
     (folder,) = (tmp_path / "checkpoints").iterdir()
     assert len(folder.name) == 17 and folder.name[8] == "-"
 
 
-def test_a_run_that_stops_says_what_was_done_and_the_command_that_goes_on(bench: Bench) -> None:
+def test_a_run_of_some_phases_prints_the_command_that_resumes_it(bench: Bench) -> None:
     done = bench(*RUN, "--phases", "ingest,index")
     assert "next: bench run --resume r\n" in done.stderr
     ended = bench("run", "--resume", "r", "--phases", "ingest,index,search,answer,evaluate").stderr.splitlines()
     assert ended[-2].startswith("next: bench explore r  (") and ended[-1].startswith("next: bench failures r  (")
 
 
-def test_quiet_leaves_the_results_only(bench: Bench) -> None:
+def test_quiet_prints_only_the_results(bench: Bench) -> None:
     done = bench(*RUN, "-q")
     assert done.stderr == ""
     assert done.stdout.rstrip().endswith("results: results/r")
@@ -65,7 +67,9 @@ def test_quiet_leaves_the_results_only(bench: Bench) -> None:
     ("name", "code", "text"),
     [("nightly", 0, ""), ("configs/runs/nightly.yaml", 0, ""), ("nightli", 2, 'did you mean "nightly"?')],
 )
-def test_a_run_file_is_found_by_its_name_or_path(bench: Bench, tmp_path: Path, name: str, code: int, text: str) -> None:
+def test_a_run_file_is_found_by_name_or_path_and_flags_override_it(
+    bench: Bench, tmp_path: Path, name: str, code: int, text: str
+) -> None:
     folder = tmp_path / "configs/runs"
     folder.mkdir(parents=True)
     (folder / "nightly.yaml").write_text("providers: [no-memory]\nlimit: 3\nnote: each night\n")
@@ -77,7 +81,7 @@ def test_a_run_file_is_found_by_its_name_or_path(bench: Bench, tmp_path: Path, n
         assert json.loads(bench("status", "r", "--json").stdout)["total"] == 2, "a flag wins"
 
 
-def test_what_is_to_be_downloaded_is_fetched_before_the_plan(bench: Bench, tmp_path: Path) -> None:
+def test_run_with_download_fetches_missing_data_before_the_plan(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "configs/benchmarks"
     folder.mkdir(parents=True)
     (folder / "far.yaml").write_text(
@@ -97,7 +101,7 @@ def test_what_is_to_be_downloaded_is_fetched_before_the_plan(bench: Bench, tmp_p
     bench(*flags)
 
 
-def test_an_env_file_that_is_not_there_is_said_and_one_that_is_there_announced(bench: Bench, tmp_path: Path) -> None:
+def test_a_missing_env_file_is_an_error_and_a_loaded_one_is_reported(bench: Bench, tmp_path: Path) -> None:
     told = bench(*RUN, "--env-file", "no.env", check=2).stderr
     assert told == "error: no such file: no.env\nhint: name an existing file with --env-file\n"
     (tmp_path / "my.env").write_text("A=1\n")
@@ -106,7 +110,7 @@ def test_an_env_file_that_is_not_there_is_said_and_one_that_is_there_announced(b
     ).stderr
 
 
-def test_all_events_go_to_the_file_that_was_named(bench: Bench, tmp_path: Path) -> None:
+def test_log_file_gets_all_events_and_its_folder_must_exist(bench: Bench, tmp_path: Path) -> None:
     bench(*RUN, "--log-file", "all.log")
     events = [json.loads(line)["event"] for line in (tmp_path / "all.log").read_text().splitlines()]
     assert events[0] == "run_started" and events[-1] == "run_ended"
@@ -115,7 +119,7 @@ def test_all_events_go_to_the_file_that_was_named(bench: Bench, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["fork", "retry", "rescore"])
-def test_used_again_a_run_says_its_name_first(bench: Bench, name: str) -> None:
+def test_fork_retry_and_rescore_of_an_unknown_run_name_the_run(bench: Bench, name: str) -> None:
     words = {"fork": ("--from", "answer"), "retry": (), "rescore": ()}[name]
     told = bench(name, "nobody", *words, check=2).stderr
     assert told.splitlines()[0] == 'error: there is no run "nobody"'
@@ -129,13 +133,15 @@ def test_used_again_a_run_says_its_name_first(bench: Bench, name: str) -> None:
         (("--from", "answer", "--cluster", "local:2"), "a fork cannot run in several processes", "remove --cluster"),
     ],
 )
-def test_a_fork_refuses_what_it_cannot_keep(bench: Bench, words: tuple[str, ...], error: str, hint: str) -> None:
+def test_fork_rejects_flags_that_would_change_stored_results(
+    bench: Bench, words: tuple[str, ...], error: str, hint: str
+) -> None:
     first, second = bench("fork", "r", *words, check=2).stderr.splitlines()
     assert error in first and second == f"hint: {hint}"
 
 
 @pytest.mark.parametrize(("phase", "what"), [("answer", "search result"), ("evaluate", "answer")])
-def test_a_fork_of_nothing_stored_is_refused(bench: Bench, phase: str, what: str) -> None:
+def test_fork_of_a_run_without_stored_results_is_rejected(bench: Bench, phase: str, what: str) -> None:
     bench(*RUN, "--phases", "ingest,index")
     told = bench("fork", "r", "--from", phase, "--run-id", "f", check=2).stderr
     assert told == f"error: run r has no stored {what}s\nhint: bench run starts a new run\n"

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not EXPECTED, reason="MEMORYBENCH_SHARED is not 
 
 
 def cases_with(key: str) -> pytest.MarkDecorator:
-    """Parametrize over the cases that say something of ``key``."""
+    """Parametrize over the cases that expect something for ``key``."""
     return pytest.mark.parametrize("name", [name for name, expect in EXPECTED.items() if key in expect])
 
 
@@ -72,22 +72,22 @@ def assert_lines(case: Case, what: str) -> None:
 
 
 @cases_with("items")
-def test_a_case_shows_what_would_be_asked(case: Case) -> None:
+def test_describe_items_lists_the_expected_items_of_a_case(case: Case) -> None:
     assert_lines(case, "items")
 
 
 @cases_with("memories")
-def test_a_case_shows_what_would_be_ingested(case: Case) -> None:
+def test_describe_memories_lists_the_expected_memories_of_a_case(case: Case) -> None:
     assert_lines(case, "memories")
 
 
 @cases_with("describe")
-def test_a_case_is_described_as_expected(case: Case) -> None:
+def test_describe_shows_the_expected_document_of_a_case(case: Case) -> None:
     assert includes(case.document("describe", case.benchmark, "--json"), case.expect["describe"])
 
 
 @cases_with("error")
-def test_a_malformed_case_is_exit_2_in_validate_and_run_and_begins_no_journal(case: Case) -> None:
+def test_validate_and_run_reject_a_malformed_case_with_exit_code_2_and_without_a_journal(case: Case) -> None:
     error = case.expect["error"]
     _, told = case.bench("validate", str(case.folder / error["config"]), code=error["exit"])
     for text in error["contains"]:
@@ -97,13 +97,13 @@ def test_a_malformed_case_is_exit_2_in_validate_and_run_and_begins_no_journal(ca
 
 
 @cases_with("items")
-def test_a_well_formed_case_validates(case: Case) -> None:
+def test_validate_accepts_a_well_formed_case(case: Case) -> None:
     counted, _ = case.bench("validate", str(case.folder / "configs"))
     assert ", 0 with errors" in counted
 
 
 @cases_with("run")
-def test_a_run_of_a_case_gives_its_metrics(case: Case) -> None:
+def test_a_run_of_a_case_reports_the_expected_metrics(case: Case) -> None:
     expected = case.expect["run"]
     flags = ("--benchmarks", case.benchmark, "--providers", expected["provider"])
     case.bench("run", *flags, "--answering-model", "none", "--judge-model", "none", "--run-id", "r")
@@ -111,7 +111,7 @@ def test_a_run_of_a_case_gives_its_metrics(case: Case) -> None:
 
 
 @cases_with("score")
-def test_scoring_the_rows_of_a_case_gives_its_metrics(case: Case) -> None:
+def test_score_of_the_rows_of_a_case_reports_the_expected_metrics(case: Case) -> None:
     rows = case.folder / "rows.jsonl"
     rows.write_text("".join(json.dumps(row) + "\n" for row in case.expect["score"]["rows"]), encoding="utf-8")
     found = case.document("score", str(rows), "--benchmark", case.benchmark, "--json")

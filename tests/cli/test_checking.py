@@ -1,4 +1,4 @@
-"""``bench validate``: providers, models and run files too; what only a run needs is a note."""
+"""``bench validate``: providers, models and run files; what only a run needs is a note."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def checked(bench: Bench, folder: Path, kind: str, text: str, *, code: int) -> d
         ("providers", "name: x\nendpoint: {}\n", ":2:1", 'unknown field "endpoint"'),
     ],
 )
-def test_each_kind_is_checked_at_its_place(
+def test_an_error_in_a_config_of_any_kind_has_line_and_column(
     bench: Bench, tmp_path: Path, kind: str, text: str, place: str, message: str
 ) -> None:
     found = checked(bench, tmp_path, kind, text, code=2)
     assert any(one["where"].endswith(f"x.yaml{place}") and message in one["message"] for one in found["errors"])
 
 
-def test_a_variable_that_is_not_set_is_a_note_until_the_workspace_has_it(bench: Bench, tmp_path: Path) -> None:
+def test_an_unset_variable_is_a_note_until_the_workspace_defines_it(bench: Bench, tmp_path: Path) -> None:
     told = "the environment variable LOCKED_KEY is not set, but a run needs it"
     notes = checked(bench, tmp_path, "providers", LOCKED + ENDPOINTS, code=0)["notes"]
     assert sum(note.endswith(told) for note in notes) == 1
@@ -51,13 +51,13 @@ def test_a_variable_that_is_not_set_is_a_note_until_the_workspace_has_it(bench: 
     assert not any("LOCKED_KEY" in note for note in notes)
 
 
-def test_a_file_of_no_known_kind_is_said_and_a_path_that_is_not_there_too(bench: Bench, tmp_path: Path) -> None:
+def test_validate_rejects_a_file_of_unknown_kind_and_a_missing_path(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: 1\n")
     assert "x.yaml: this is not a config of a known kind" in bench("validate", "x.yaml", check=2).stderr
     assert "gone.yaml: no such file, folder or config" in bench("validate", "gone.yaml", check=2).stderr
 
 
-def test_a_config_is_checked_by_its_name(bench: Bench, tmp_path: Path) -> None:
+def test_validate_finds_a_config_by_its_name(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "configs/providers").mkdir(parents=True)
     (tmp_path / "configs/providers/mine.yaml").write_text("name: mine\ntype: hosted\n")
     assert bench("validate", "demo").stdout == "1 config checked, 0 with errors\n"

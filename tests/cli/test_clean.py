@@ -1,4 +1,4 @@
-"""``bench clean --orphans``: what runs left at providers goes, the runs themselves stay what they were."""
+"""``bench clean --orphans``: namespaces that runs left at providers are cleared, the runs are unchanged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def provider_calls(document: dict[str, Any]) -> dict[str, int]:
     return cast("dict[str, int]", job["usage"]["provider"])
 
 
-def test_orphans_are_cleared_once_and_the_run_stays_as_it_was(bench: Bench, world: World, results: Results) -> None:
+def test_clean_orphans_clears_namespaces_once_and_leaves_the_results_of_the_run(
+    bench: Bench, world: World, results: Results
+) -> None:
     before = results("r")
     assert held(world) == 2
     done = bench("clean", "--orphans", "--yes")
@@ -58,7 +60,7 @@ def test_orphans_are_cleared_once_and_the_run_stays_as_it_was(bench: Bench, worl
         [provider_calls(after), built[1], built[1]["price"]],
         strict=True,
     ):
-        assert more.pop("calls") == counted.pop("calls") + 4, "two clears, and a search after each, in the ledger"
+        assert more.pop("calls") == counted.pop("calls") + 4, "two clears, and a search after each, in the call log"
         assert more.pop("cost_unknown_calls") == counted.pop("cost_unknown_calls") + 2, (
             "searches alone may have a price"
         )
@@ -67,7 +69,7 @@ def test_orphans_are_cleared_once_and_the_run_stays_as_it_was(bench: Bench, worl
     assert "complete" in bench("status", "r").stdout
 
 
-def test_a_provider_that_cannot_clear_keeps_the_run(bench: Bench, world: World, tmp_path: Path) -> None:
+def test_clean_keeps_the_run_if_the_provider_rejects_the_clear(bench: Bench, world: World, tmp_path: Path) -> None:
     world.fault("clear:status:code=400")
     bench("clean", "r", "--yes", check=3)
     assert (tmp_path / "checkpoints/r/journal.sqlite").is_file() and held(world) == 2
@@ -76,7 +78,7 @@ def test_a_provider_that_cannot_clear_keeps_the_run(bench: Bench, world: World, 
     assert held(world) == 0 and not (tmp_path / "checkpoints/r").exists()
 
 
-def test_only_runs_that_left_something_are_listed_as_orphans(bench: Bench, world: World) -> None:
+def test_clean_orphans_lists_only_runs_that_left_namespaces(bench: Bench, world: World) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "tidy")
     listed = json.loads(bench("clean", "--orphans", "--json").stdout)
     assert [(run["run_id"], run["namespaces"]) for run in listed["runs"]] == [("r", 2)]
@@ -85,7 +87,7 @@ def test_only_runs_that_left_something_are_listed_as_orphans(bench: Bench, world
     assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
 
 
-def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, tmp_path: Path) -> None:
+def test_clean_deletes_a_run_with_a_broken_journal(bench: Bench, tmp_path: Path) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "torn")
     (tmp_path / "checkpoints/torn/journal.sqlite").write_bytes(b"no database at all" * 100)
     listed = bench("clean", "torn")
@@ -97,7 +99,7 @@ def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, t
     assert not (tmp_path / "checkpoints/torn").exists()
 
 
-def test_an_address_that_changed_is_refused_before_anything_is_sent(
+def test_clean_rejects_a_changed_base_url_before_any_request(
     bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = fault_server()
@@ -114,7 +116,7 @@ def test_an_address_that_changed_is_refused_before_anything_is_sent(
     assert held(world) == 0
 
 
-def test_a_refused_clean_prints_one_json_object_and_it_is_the_error(
+def test_a_rejected_clean_prints_the_error_as_one_json_object(
     bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
@@ -124,7 +126,9 @@ def test_a_refused_clean_prints_one_json_object_and_it_is_the_error(
     assert json.loads(bench("clean", "r", "--yes", "--json").stdout)["done"] is True
 
 
-def test_a_config_that_changed_is_refused_for_all_runs_together(bench: Bench, world: World, tmp_path: Path) -> None:
+def test_clean_of_several_runs_deletes_none_if_the_config_of_one_changed(
+    bench: Bench, world: World, tmp_path: Path
+) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "tidy")
     path = tmp_path / "configs/providers/faulty.yaml"
     before = path.read_text()
@@ -135,10 +139,10 @@ def test_a_config_that_changed_is_refused_for_all_runs_together(bench: Bench, wo
     assert "complete" in bench("status", "r").stdout
     path.write_text(before.replace("timeout: 2000", "timeout: 3000"))
     bench("clean", "r", "--yes")
-    assert held(world) == 0, "a time-out says nothing of the place"
+    assert held(world) == 0, "a timeout does not change the address"
 
 
-def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
+def test_a_failed_clear_keeps_the_run_and_the_hint_names_clean_and_forget(
     bench: Bench, world: World, tmp_path: Path
 ) -> None:
     world.fault("clear:status:code=503")
@@ -158,7 +162,7 @@ def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
     assert (tmp_path / "checkpoints/r/journal.sqlite").is_file()
 
 
-def test_a_service_that_is_away_keeps_no_other_run_from_being_cleared(
+def test_an_unavailable_service_does_not_stop_clean_orphans_of_other_runs(
     bench: Bench, world: World, second: World, tmp_path: Path
 ) -> None:
     flags = ("--benchmarks", "facts", "--providers", "second", "--answering-model", "none", "--cleanup", "never")
@@ -178,10 +182,10 @@ def test_a_service_that_is_away_keeps_no_other_run_from_being_cleared(
     )
 
 
-# ------------------------------------------------------------------- moved, and gone
+# ------------------------------------------------- services that moved or no longer exist
 
 
-def test_a_service_that_moved_is_cleared_where_it_is_now_when_that_is_said(
+def test_clean_with_moved_clears_at_the_new_base_url(
     bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = World(workspace=tmp_path, url=fault_server())
@@ -194,7 +198,7 @@ def test_a_service_that_moved_is_cleared_where_it_is_now_when_that_is_said(
     assert bench("clean", "--orphans").stderr == "nothing to clean\n"
 
 
-def test_an_address_that_stands_in_the_file_may_move_and_the_file_may_change_where_that_is_said(
+def test_clean_with_moved_accepts_a_literal_base_url_and_a_changed_config_file(
     bench: Bench, world: World, tmp_path: Path, fault_server: Callable[..., str]
 ) -> None:
     path = tmp_path / "configs/providers/faulty.yaml"
@@ -210,7 +214,7 @@ def test_an_address_that_stands_in_the_file_may_move_and_the_file_may_change_whe
     assert other.calls("clear") == 2
 
 
-def test_what_lies_at_a_service_that_is_gone_is_given_up_and_never_said_to_be_cleared(
+def test_clean_with_forget_abandons_namespaces_and_records_them_as_not_cleared(
     bench: Bench, world: World, tmp_path: Path
 ) -> None:
     (tmp_path / "configs/providers/faulty.yaml").unlink()
@@ -231,7 +235,9 @@ def test_what_lies_at_a_service_that_is_gone_is_given_up_and_never_said_to_be_cl
     assert not (tmp_path / "checkpoints/r").exists()
 
 
-def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, world: World, tmp_path: Path) -> None:
+def test_clean_with_forget_clears_the_namespaces_of_the_other_providers(
+    bench: Bench, world: World, tmp_path: Path
+) -> None:
     path = tmp_path / "configs/providers/faulty.yaml"
     path.with_name("second.yaml").write_text(path.read_text().replace("name: faulty", "name: second"))
     flags = (
@@ -272,14 +278,14 @@ def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, worl
         ),
     ],
 )
-def test_a_name_at_which_nothing_was_left_is_refused(
+def test_moved_and_forget_reject_a_provider_without_data_of_the_run_and_each_other(
     bench: Bench, world: World, words: tuple[str, ...], told: str
 ) -> None:
     assert bench("clean", "r", *words, "--yes", check=2).stderr == told
     assert held(world) == 2
 
 
-def test_a_failed_clear_is_noted_only_as_long_as_the_namespace_lies_there(
+def test_the_note_of_a_failed_clear_disappears_after_clear_or_forget(
     bench: Bench, world: World, results: Results
 ) -> None:
     flags = ("--benchmarks", "facts", "--providers", "faulty", "--answering-model", "none")
@@ -295,7 +301,7 @@ def test_a_failed_clear_is_noted_only_as_long_as_the_namespace_lies_there(
     assert "2 namespaces at faulty were abandoned: not cleared" in given_up
 
 
-def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
+def test_resume_at_another_base_url_hints_at_restoring_the_old_one(
     bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
@@ -306,7 +312,7 @@ def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
     )
 
 
-def test_without_yes_it_says_what_would_be_given_up_and_what_refuses(
+def test_clean_without_yes_shows_what_would_be_abandoned_and_why_it_would_be_rejected(
     bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_up = "r: 2 namespaces would be abandoned without clearing them; "
@@ -322,7 +328,7 @@ def test_without_yes_it_says_what_would_be_given_up_and_what_refuses(
     assert "refused" not in bench("clean", "--orphans", "--moved", "faulty").stderr
 
 
-def test_a_service_that_is_away_keeps_no_other_old_run_from_being_deleted(
+def test_an_unavailable_service_does_not_stop_clean_older_than_of_other_runs(
     bench: Bench, world: World, tmp_path: Path
 ) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "a")
@@ -333,7 +339,7 @@ def test_a_service_that_is_away_keeps_no_other_old_run_from_being_deleted(
     assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
 
 
-def test_a_service_that_is_away_keeps_no_other_service_of_its_run_from_being_cleared(
+def test_an_unavailable_service_does_not_stop_clean_of_the_other_services_of_a_run(
     bench: Bench, world: World, second: World, tmp_path: Path
 ) -> None:
     flags = ("--benchmarks", "facts", "--answering-model", "none", "--cleanup", "never")

@@ -1,4 +1,4 @@
-"""``bench compare``, ``leaderboard``, static pages: two runs side by side."""
+"""``bench compare``, ``bench leaderboard`` and static pages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def document(bench: Bench, *arguments: str) -> dict[str, Any]:
     return found
 
 
-def test_a_clear_difference_is_said_in_words_and_in_numbers(bench: Bench, runs: None) -> None:
+def test_compare_reports_a_clear_difference_in_words_and_numbers(bench: Bench, runs: None) -> None:
     found = document(bench, "compare", "r:bm25", "r:random", "--metric", "ndcg@10")
     (pair,) = found["comparisons"]
     assert pair["like_for_like"]["ok"] is True
@@ -41,7 +41,9 @@ def test_a_clear_difference_is_said_in_words_and_in_numbers(bench: Bench, runs: 
     assert "conclusion:" in text
 
 
-def test_equal_sides_are_never_called_equal_and_have_no_zero_width_interval(bench: Bench, runs: None) -> None:
+def test_a_run_compared_with_itself_has_no_detectable_difference_and_a_nonzero_interval_width(
+    bench: Bench, runs: None
+) -> None:
     (pair,) = document(bench, "compare", "r:bm25", "r:bm25")["comparisons"]
     headline = next(row for row in pair["rows"] if row["family"] == "headline")
     assert headline["delta"] == 0
@@ -49,41 +51,38 @@ def test_equal_sides_are_never_called_equal_and_have_no_zero_width_interval(benc
     assert headline["interval"]["low"] < headline["interval"]["high"]
 
 
-def test_by_name_takes_the_newest_run_and_prints_which(bench: Bench, runs: None) -> None:
+def test_compare_by_provider_name_takes_the_newest_run_and_prints_it(bench: Bench, runs: None) -> None:
     done = bench("compare", "--benchmark", "demo", "--providers", "bm25", "oracle")
     assert "bm25: run r of" in done.stderr
 
 
-def test_what_is_not_like_for_like_is_refused_with_both_values_or_marked(bench: Bench, five: None) -> None:
+def test_compare_rejects_sides_with_different_settings_unless_forced(bench: Bench, five: None) -> None:
     told = bench("compare", "r:bm25", "five:bm25", check=2).stderr
     assert "k: A has 10, B has 5" in told
     assert "NOT LIKE FOR LIKE" in bench("compare", "r:bm25", "five:bm25", "--force").stdout
 
 
-def test_a_regression_is_exit_4_and_equal_results_never_are(bench: Bench, runs: None) -> None:
+def test_fail_on_regression_exits_4_only_for_a_regression(bench: Bench, runs: None) -> None:
     bench("compare", "r:bm25", "r:random", "--fail-on-regression", "ndcg_at_10:2", check=4)
     bench("compare", "r:bm25", "r:bm25", "--fail-on-regression", "ndcg_at_10:0")
     bench("compare", "r:bm25", "r:random", "--fail-on-regression", "ndcg_at_10", check=2)
 
 
-@pytest.mark.parametrize("side", ["r", "r:nobody", "nowhere:bm25"])
-def test_a_side_that_is_none_is_said_in_two_lines(bench: Bench, runs: None, side: str) -> None:
-    assert bench("compare", "r:bm25", side, check=2).stderr.count("\n") == 2
-
-
-def test_the_leaderboard_ranks_comparable_rows_and_keeps_others_apart(bench: Bench, five: None) -> None:
+def test_leaderboard_ranks_comparable_rows_by_value_and_puts_others_into_another_table(
+    bench: Bench, five: None
+) -> None:
     tables = document(bench, "leaderboard")["tables"]
     assert sorted(len(table["rows"]) for table in tables) == [1, 2, 3] or len(tables) == 2
     ranked = max(tables, key=lambda table: len(table["rows"]))["rows"]
     values = [row["metrics"][row["headline"]]["value"] for row in ranked]
     bounds = [row["bound"] for row in ranked]
-    assert bounds == sorted(bounds), "bounds stand below what ranks"
+    assert bounds == sorted(bounds), "bounds are listed below ranked rows"
     assert values[1:] == sorted(values[1:], reverse=True)
     for view in ("overall", "benchmark", "type", "provider", "model"):
         assert bench("leaderboard", "--view", view).stdout.strip()
 
 
-def test_static_pages_need_no_network_and_escape_every_text(bench: Bench, runs: None, tmp_path: Path) -> None:
+def test_static_pages_have_no_script_and_no_link(bench: Bench, runs: None, tmp_path: Path) -> None:
     bench("leaderboard", "--html", "board.html")
     bench("results", "r", "--html", "run.html")
     for name in ("board.html", "run.html"):
@@ -92,7 +91,7 @@ def test_static_pages_need_no_network_and_escape_every_text(bench: Bench, runs: 
         assert "bm25" in page
 
 
-def test_the_database_of_results_can_be_made_again(bench: Bench, runs: None, tmp_path: Path) -> None:
+def test_results_rebuild_recreates_the_deleted_database(bench: Bench, runs: None, tmp_path: Path) -> None:
     before = document(bench, "leaderboard")
     (tmp_path / "results/results.sqlite").unlink()
     assert "no complete valid run" in bench("leaderboard").stdout
@@ -100,7 +99,7 @@ def test_the_database_of_results_can_be_made_again(bench: Bench, runs: None, tmp
     assert document(bench, "leaderboard") == before
 
 
-def test_by_name_prefers_runs_with_the_same_settings(bench: Bench, five: None) -> None:
+def test_compare_by_provider_name_prefers_runs_with_the_same_settings(bench: Bench, five: None) -> None:
     done = bench("compare", "--benchmark", "demo", "--providers", "bm25,oracle")
     assert "bm25: run r of" in done.stderr and "like for like: yes" in done.stdout
     assert (
@@ -108,7 +107,7 @@ def test_by_name_prefers_runs_with_the_same_settings(bench: Bench, five: None) -
     )
 
 
-def test_every_view_keeps_apart_what_cannot_be_compared(bench: Bench, five: None) -> None:
+def test_each_leaderboard_view_separates_rows_that_are_not_comparable(bench: Bench, five: None) -> None:
     by_benchmark = document(bench, "leaderboard")["tables"]
     assert sorted(len(table["rows"]) for table in by_benchmark) == [1, 3]
     for table in [*by_benchmark, *document(bench, "leaderboard", "--view", "model")["tables"]]:
@@ -120,7 +119,7 @@ def test_every_view_keeps_apart_what_cannot_be_compared(bench: Bench, five: None
     assert sorted(places["bm25"]) == [5, 10] and places["oracle"] == [10]
 
 
-def test_overall_leaves_out_providers_that_lack_a_benchmark_and_says_so(bench: Bench, runs: None) -> None:
+def test_the_overall_view_omits_providers_that_lack_a_benchmark_and_names_them(bench: Bench, runs: None) -> None:
     command = ("run", "-q", "--run-id", "legal", "--benchmarks", "legal-rag", "--answering-model", "none")
     bench(*command, "--providers", "bm25", "--limit", "5")
     (table,) = document(bench, "leaderboard", "--view", "overall")["tables"]
@@ -129,13 +128,13 @@ def test_overall_leaves_out_providers_that_lack_a_benchmark_and_says_so(bench: B
     assert "no run of" in bench("leaderboard", "--benchmark", "nothing", check=2).stderr
 
 
-def test_the_gate_measures_its_own_metric_whatever_is_shown(bench: Bench, runs: None) -> None:
+def test_fail_on_regression_tests_its_own_metric_whatever_metric_is_shown(bench: Bench, runs: None) -> None:
     shown = ("compare", "r:bm25", "r:random", "--metric", "mrr", "--fail-on-regression", "ndcg@10:2")
     done = bench(*shown, check=4)
     assert "regression: ndcg_at_10" in done.stderr and "ndcg" not in done.stdout
 
 
-def test_the_board_shows_latency_and_cost_whatever_metrics_the_benchmark_lists(
+def test_leaderboard_shows_latency_and_cost_whatever_metrics_the_benchmark_lists(
     bench: Bench, runs: None, tmp_path: Path
 ) -> None:
     flags = ("--providers", "bm25", "--answering-model", "none", "--metrics", "mrr", "--limit", "10")
@@ -146,7 +145,7 @@ def test_the_board_shows_latency_and_cost_whatever_metrics_the_benchmark_lists(
     assert "search p50 (ms)" in bench("leaderboard").stdout
 
 
-def test_results_compares_providers_of_the_run_that_is_named(bench: Bench, runs: None) -> None:
+def test_results_compare_compares_providers_of_the_named_run(bench: Bench, runs: None) -> None:
     bench(
         "run", "-q", "--run-id", "later", "--providers", "bm25", "random", "--answering-model", "none", "--limit", "20"
     )
@@ -160,13 +159,13 @@ def test_results_compares_providers_of_the_run_that_is_named(bench: Bench, runs:
     assert "bm25: run later of" in newest.stderr
 
 
-def test_results_compares_no_provider_that_the_run_lacks(bench: Bench, runs: None) -> None:
+def test_results_compare_rejects_an_unknown_provider_and_a_single_side(bench: Bench, runs: None) -> None:
     done = bench("results", "r", "--compare", "bm25", "nobody", check=2)
     assert done.stderr.startswith("error: run r has no job nobody\nhint: its jobs: demo x bm25")
     assert "a comparison needs two sides" in bench("results", "r", "--compare", "bm25", check=2).stderr
 
 
-def test_two_forms_of_one_output_are_refused(bench: Bench, runs: None) -> None:
+def test_two_output_formats_at_once_are_rejected(bench: Bench, runs: None) -> None:
     for words, names in (
         (("results", "r", "--json", "--csv"), "--json and --csv"),
         (("results", "r", "--markdown", "--csv"), "--markdown and --csv"),
@@ -182,7 +181,9 @@ def test_two_forms_of_one_output_are_refused(bench: Bench, runs: None) -> None:
     )
 
 
-def test_a_page_that_cannot_be_written_is_named_as_it_was_asked_for(bench: Bench, runs: None, tmp_path: Path) -> None:
+def test_an_unwritable_html_file_is_reported_by_the_path_that_was_given(
+    bench: Bench, runs: None, tmp_path: Path
+) -> None:
     done = bench("results", "r", "--html", "nodir/x.html", check=2)
     assert done.stderr.startswith("error: nodir/x.html: No such file or directory\n")
     (tmp_path / "folder").mkdir()

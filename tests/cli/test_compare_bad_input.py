@@ -1,4 +1,4 @@
-"""Bad input of ``bench compare`` as a user meets it: a refusal of two lines, or a result that claims nothing."""
+"""Bad input of ``bench compare``: an error of two lines, or a result without a claim."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE = dict.fromkeys(ITEMS, "c0")
 
 
 def write(workspace: Path, *sides: Job, state: RunState = RunState.COMPLETE) -> list[str]:
-    """Write a run a side; give their names as they are typed."""
+    """Write one run per side and return the sides as command-line arguments."""
     named = []
     for at, job in enumerate(sides, start=1):
         own = state if at == 1 else RunState.COMPLETE
@@ -39,8 +39,8 @@ def side(provider: str, values: Mapping[str, float | None], **changes: object) -
     return Job(record=record(provider, **changes), values=values)
 
 
-def sound(document: dict[str, Any]) -> None:
-    """No interval without width, no number that is none, no claim of being the same."""
+def assert_sound(document: dict[str, Any]) -> None:
+    """Assert that intervals have a width, that p is in (0, 1], and that no verdict claims equality."""
     for pair in document["comparisons"]:
         for row in pair["rows"]:
             interval = row["interval"]
@@ -61,14 +61,14 @@ LIKE = {
 
 @pytest.mark.parametrize("case", LIKE)
 @pytest.mark.parametrize("corpora", [{}, SOME, ONE], ids=["unclustered", "four clusters", "one cluster"])
-def test_what_says_little_is_compared_and_claims_nothing_it_cannot(
+def test_degenerate_data_is_compared_without_an_unfounded_claim(
     bench: Bench, tmp_path: Path, case: str, corpora: Mapping[str, str]
 ) -> None:
     cluster_by = "corpus" if corpora else None
     jobs = [replace(job, record=replace(job.record, cluster_by=cluster_by), corpora=corpora) for job in LIKE[case]]
     named = write(tmp_path, *jobs)
     document = json.loads(bench("compare", *named, "--json").stdout)
-    sound(document)
+    assert_sound(document)
     (row,) = document["comparisons"][0]["rows"]
     text = bench("compare", *named).stdout
     assert text.startswith("conclusion: ") and "Traceback" not in text
@@ -79,7 +79,7 @@ def test_what_says_little_is_compared_and_claims_nothing_it_cannot(
         assert row["better"] is None, "four clusters give no p below 0.125"
 
 
-def test_clusters_too_few_for_any_finding_are_said_to_be_so(bench: Bench, tmp_path: Path) -> None:
+def test_too_few_clusters_for_any_finding_are_reported_as_undecidable(bench: Bench, tmp_path: Path) -> None:
     jobs = [replace(side(p, v, cluster_by="corpus"), corpora=SOME) for p, v in (("x", MIXED), ("y", OTHER))]
     named = write(tmp_path, *jobs)
     (row,) = json.loads(bench("compare", *named, "--json").stdout)["comparisons"][0]["rows"]
@@ -101,7 +101,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_compared_is_refused_with_a_line_per_difference_and_forced_is_marked(
+def test_sides_that_are_not_comparable_are_rejected_with_each_difference_and_marked_if_forced(
     bench: Bench, tmp_path: Path, case: str
 ) -> None:
     *jobs, told = REFUSED[case]
@@ -116,15 +116,15 @@ def test_what_cannot_be_compared_is_refused_with_a_line_per_difference_and_force
     assert re.search(r"^NOT LIKE FOR LIKE \| facts 1", text, re.MULTILINE)
     document = json.loads(bench("compare", *named, "--force", "--json").stdout)
     assert document["forced"] is True and document["comparisons"][0]["like_for_like"]["ok"] is False
-    sound(document)
+    assert_sound(document)
 
 
-def test_a_paused_run_is_refused(bench: Bench, tmp_path: Path) -> None:
+def test_compare_rejects_a_paused_run(bench: Bench, tmp_path: Path) -> None:
     named = write(tmp_path, side("x", MIXED), side("y", OTHER), state=RunState.PAUSED)
     assert "complete: A has paused" in bench("compare", *named, check=2).stderr
 
 
-def test_nothing_in_common_is_nothing_to_conclude_when_forced(bench: Bench, tmp_path: Path) -> None:
+def test_a_forced_comparison_without_common_items_concludes_nothing(bench: Bench, tmp_path: Path) -> None:
     named = write(tmp_path, side("x", {"q1": 1.0}), side("y", {"z1": 1.0}))
     text = bench("compare", *named, "--force").stdout
     assert "Nothing can be concluded about accuracy: no item is scored on both sides (0 paired items" in text
@@ -150,7 +150,7 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("case", ARGUMENTS)
-def test_a_wrong_argument_is_said_in_two_lines_before_anything_is_printed(
+def test_an_invalid_argument_of_compare_is_an_error_of_two_lines_and_prints_no_result(
     bench: Bench, tmp_path: Path, case: str
 ) -> None:
     write(tmp_path, side("x", MIXED), side("y", OTHER))
@@ -159,7 +159,7 @@ def test_a_wrong_argument_is_said_in_two_lines_before_anything_is_printed(
     assert told in done.stderr and done.stderr.count("\n") == 2 and done.stdout == ""
 
 
-def test_a_gate_tells_what_it_saw_whether_missed_or_not(bench: Bench, tmp_path: Path) -> None:
+def test_the_regression_gate_prints_the_difference_whether_it_passes_or_fails(bench: Bench, tmp_path: Path) -> None:
     named = write(tmp_path, side("x", OTHER), side("y", MIXED))
     assert "no regression: accuracy of y" in bench("compare", *named, "--fail-on-regression", "accuracy:10").stderr
     done = bench("compare", *named, "--fail-on-regression", "accuracy:5", "--json", check=4)
@@ -167,14 +167,14 @@ def test_a_gate_tells_what_it_saw_whether_missed_or_not(bench: Bench, tmp_path: 
     assert json.loads(done.stdout)["kind"] == "comparison"
 
 
-def test_a_gate_without_a_number_is_missed(bench: Bench, tmp_path: Path) -> None:
+def test_the_regression_gate_fails_if_its_metric_has_no_value(bench: Bench, tmp_path: Path) -> None:
     changes = measuring("accuracy", "mrr")
     named = write(tmp_path, side("x", MIXED, **changes), side("y", OTHER, **changes))
     done = bench("compare", *named, "--fail-on-regression", "mrr:1", check=4)
     assert "gate failed: mrr" in done.stderr
 
 
-def test_times_compare_by_ratio_and_a_gate_on_them_is_in_percent(bench: Bench, tmp_path: Path) -> None:
+def test_latencies_are_compared_by_ratio_and_their_gate_is_in_percent(bench: Bench, tmp_path: Path) -> None:
     metric = MetricRecord(
         name="latency_mean", definition="latency_mean/1", category="performance", unit="ms", lower_is_better=True
     )

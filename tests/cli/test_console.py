@@ -1,4 +1,4 @@
-"""Everything that is printed: results on stdout, the rest on stderr; nothing is obeyed, and no number is cut."""
+"""Printed output: results on stdout, the rest on stderr, escaped control characters, complete numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 class Terminal(io.StringIO):
-    """A stream of a person."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -47,7 +47,7 @@ def with_flags(**flags: Any) -> None:
 
 
 @given(some.text())
-def test_no_character_that_moves_a_cursor_or_turns_text_around_is_left(text: str) -> None:
+def test_visible_text_has_no_control_or_bidirectional_character(text: str) -> None:
     shown = visible(text)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", shown)
     assert shown.count("\n") == text.count("\n") and shown.count("\t") == text.count("\t")
@@ -58,7 +58,7 @@ def test_no_character_that_moves_a_cursor_or_turns_text_around_is_left(text: str
         lambda text: not HIDDEN.search(text)
     )
 )
-def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
+def test_visible_leaves_ordinary_text_unchanged(text: str) -> None:
     assert visible(text) == text
 
 
@@ -72,7 +72,7 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
         ("\u2028", "\\u2028"),
     ],
 )
-def test_a_control_character_is_spelt_out(text: str, shown: str) -> None:
+def test_visible_escapes_control_characters(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 
@@ -84,13 +84,13 @@ JSON = some.recursive(
 
 
 @given(JSON, some.sampled_from([None, 2]))
-def test_what_is_dumped_can_be_read_back_from_utf_8(value: object, indent: int | None) -> None:
+def test_dumped_json_can_be_read_back_from_utf_8(value: object, indent: int | None) -> None:
     text = console.dump(value, indent=indent).encode("utf-8")
     assert json.loads(text) == value
 
 
 @each_row("value", [float("nan"), float("inf"), {"a": [float("-inf")]}, {"half": "\ud83d", "n": float("nan")}])
-def test_a_number_that_json_has_not_is_never_written(value: object) -> None:
+def test_dump_rejects_nan_and_infinity(value: object) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         console.dump(value)
 
@@ -107,7 +107,7 @@ def test_results_go_to_stdout_and_notes_to_stderr(capsys: Capture) -> None:
     assert err == "note\\x07\n"
 
 
-def test_quiet_silences_notes_and_no_result_and_no_error(capsys: Capture) -> None:
+def test_quiet_hides_notes_but_not_results_or_errors(capsys: Capture) -> None:
     with_flags(quiet=True)
     console.note("note")
     console.line("result")
@@ -129,7 +129,7 @@ def test_quiet_silences_notes_and_no_result_and_no_error(capsys: Capture) -> Non
         ({}, {"color": False}, True, False),
     ],
 )
-def test_escape_codes_and_colours_are_welcome_only_where_nothing_speaks_against(
+def test_terminal_and_color_detection_follow_environment_and_flags(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], flags: dict[str, bool], terminal: bool, color: bool
 ) -> None:
     for name, value in variables.items():
@@ -142,9 +142,7 @@ def test_escape_codes_and_colours_are_welcome_only_where_nothing_speaks_against(
 
 
 @pytest.mark.parametrize(("columns", "width"), [(None, 100), ("60", 60), ("nonsense", 100)])
-def test_a_table_is_laid_out_for_the_terminal_or_a_hundred_columns(
-    monkeypatch: pytest.MonkeyPatch, columns: str | None, width: int
-) -> None:
+def test_the_table_width_is_COLUMNS_or_100(monkeypatch: pytest.MonkeyPatch, columns: str | None, width: int) -> None:
     monkeypatch.setattr(sys, "__stdout__", io.StringIO())
     if columns is not None:
         monkeypatch.setenv("COLUMNS", columns)
@@ -154,7 +152,7 @@ def test_a_table_is_laid_out_for_the_terminal_or_a_hundred_columns(
 # ------------------------------------------------------------------------- tables
 
 
-def test_a_table_has_its_title_head_and_rows_with_numbers_to_the_right(capsys: Capture) -> None:
+def test_a_table_prints_title_head_and_rows_with_numbers_right_aligned(capsys: Capture) -> None:
     console.table(("name", "n"), [("a", "1"), ("long name", "100")], title="things", right=(1,))
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[0].strip() == "things"
@@ -168,7 +166,7 @@ def test_a_table_has_its_title_head_and_rows_with_numbers_to_the_right(capsys: C
     cells=some.lists(some.tuples(some.text(min_size=1, max_size=6), some.integers(0, 10**12)), min_size=1, max_size=4),
     width=some.integers(1, 60),
 )
-def test_no_number_is_cut_however_narrow_the_terminal_is(cells: list[tuple[str, int]], width: int) -> None:
+def test_no_number_is_truncated_at_any_terminal_width(cells: list[tuple[str, int]], width: int) -> None:
     written, before = io.StringIO(), sys.stdout
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(width))
@@ -181,7 +179,7 @@ def test_no_number_is_cut_however_narrow_the_terminal_is(cells: list[tuple[str, 
         assert re.search(rf"(?<!\d){number}(?!\d)", written.getvalue())
 
 
-def test_words_are_folded_and_never_lost(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_longer_than_the_line_is_printed_whole(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     text = "abcdefghijklmnopqrstuvwxyz" * 4
     console.table(("item", "why"), [("q1", text)])
@@ -193,7 +191,7 @@ IDS = [(f"item-{at}", str(at) * 64, "some words that can be wrapped where it hel
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_a_table_fits_and_no_identifier_and_no_word_is_folded(
+def test_a_table_fits_the_width_without_splitting_an_identifier_or_word(
     capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
@@ -208,12 +206,14 @@ def test_a_table_fits_and_no_identifier_and_no_word_is_folded(
         assert set(why.split()) <= set(words)
 
 
-def test_a_pipe_keeps_a_row_on_its_line(capsys: Capture) -> None:
+def test_a_table_in_a_pipe_prints_one_line_per_row(capsys: Capture) -> None:
     console.table(WIDE, IDS, right=(3,))
     assert any(line.split()[0] == "item-1" and "1" * 64 in line for line in capsys.readouterr().out.splitlines()[2:])
 
 
-def test_optional_columns_go_first_and_in_their_order(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optional_columns_are_dropped_in_their_order_on_narrow_terminals(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     head, row = ("a", "bbbbbbbbbb", "cccccccccc", "dddddddddd"), ("1", "2", "3", "4")
     shown = []
     for width in (60, 50, 40, 20):
@@ -224,7 +224,7 @@ def test_optional_columns_go_first_and_in_their_order(capsys: Capture, monkeypat
     assert shown == ["abcd", "abcd", "abc", "ac"]
 
 
-def test_markup_and_escape_codes_of_a_cell_are_text(capsys: Capture) -> None:
+def test_markup_and_escape_codes_in_a_cell_are_printed_as_text(capsys: Capture) -> None:
     console.table(("[red]head", "b\x1b"), [("[bold]x[/bold]", "\x1b[31m")], title="[i]t\x07")
     out = capsys.readouterr().out
     for text in ("[red]head", "b\\x1b", "[bold]x[/bold]", "\\x1b[31m", "[i]t\\x07"):
@@ -232,12 +232,12 @@ def test_markup_and_escape_codes_of_a_cell_are_text(capsys: Capture) -> None:
     assert "\x1b" not in out
 
 
-def test_a_table_without_rows_is_its_head(capsys: Capture) -> None:
+def test_a_table_without_rows_prints_its_head(capsys: Capture) -> None:
     console.table(("a", "b"), [])
     assert [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()][:1] == [["a", "b"]]
 
 
-def test_a_table_is_coloured_only_for_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_colored_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     for stream, coloured in ((Terminal(), True), (io.StringIO(), False)):
         monkeypatch.setattr(sys, "stdout", stream)

@@ -1,4 +1,4 @@
-"""Data of other people as a user meets it: what is refused, joined, mapped by ``bench new`` and said."""
+"""Data of many shapes: what ``bench validate`` rejects, joins and reports, and what ``bench new`` maps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHAT = "  context: {field: talk, type: array, sessionIdField: ids}\n  answer: a\
 def put(
     name: str, rows: Sequence[Mapping[str, object]], schema: str = CHAT, extra: str = "", method: str = "contains"
 ) -> str:
-    """Write data and config into the workspace; the path of the config."""
+    """Write data and config into the workspace and return the path of the config."""
     for folder in ("datasets", "configs/benchmarks"):
         Path(folder).mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -49,7 +49,7 @@ def row(number: int, **changes: object) -> dict[str, object]:
 # ------------------------------------------------------------------- histories
 
 
-def test_a_row_without_a_memory_is_refused_by_validate_and_run(bench: Bench) -> None:
+def test_validate_and_run_reject_a_row_without_memories(bench: Bench) -> None:
     schema = "  context: {field: context, type: object}\n  answer: answer\n"
     path = put("hotpot", [HOTPOT | {"q": "?"}], schema)
     for command in (("validate", path), ("run", "--benchmarks", "hotpot", "--providers", "bm25", "--run-id", "h")):
@@ -67,7 +67,7 @@ def test_new_maps_parallel_lists_and_their_evidence(bench: Bench) -> None:
     assert item["evidence"]["turns"] == ["Elin Strand"]
 
 
-def test_rows_that_repeat_their_conversation_bring_it_once(bench: Bench) -> None:
+def test_a_conversation_that_several_rows_repeat_is_ingested_once(bench: Bench) -> None:
     path = put("same", [row(1), row(2), row(3, talk=TALK[:1], ids=["s1"])], extra="corpus: {field: c}\n")
     told = bench("validate", path)
     assert "3 sessions occur again in other rows of their corpus and are ingested once" in told.stdout + told.stderr
@@ -76,7 +76,7 @@ def test_rows_that_repeat_their_conversation_bring_it_once(bench: Bench) -> None
     assert found["flags"] == {"session_joined": 3}
 
 
-def test_two_rows_that_mean_different_sessions_by_one_id_are_named(bench: Bench) -> None:
+def test_two_different_sessions_with_the_same_id_are_rejected_with_both_rows(bench: Bench) -> None:
     path = put("other", [row(1), row(2, talk=[TALK[1], TALK[0]])], extra="corpus: {field: c}\n")
     told = bench("validate", path, check=2).stderr
     assert 'has a session "s1" of corpus "x"' in told
@@ -84,8 +84,8 @@ def test_two_rows_that_mean_different_sessions_by_one_id_are_named(bench: Bench)
     assert "other.jsonl:2" in told
 
 
-def test_each_row_means_its_own_flags_and_ids(bench: Bench) -> None:
-    """Rows of one corpus without session ids: the same text is one memory, evidence is what the row's own ids say."""
+def test_flags_and_ids_of_a_row_apply_to_that_row_only(bench: Bench) -> None:
+    """Rows of one corpus without session ids: the same text is one memory, and evidence follows the ids of each row."""
     flagged = [[{"role": "user", "content": "The key is blue.", "gold": True}], TALK[1]]
     other = [TALK[0], [{"role": "user", "content": "The cat is grey.", "gold": True}]]
     schema = "  context: {field: talk, type: array}\n  answer: a\n"
@@ -109,19 +109,21 @@ def test_each_row_means_its_own_flags_and_ids(bench: Bench) -> None:
         ("none found", "{field: unanswerable, equals: none found}", True),
     ],
 )
-def test_a_flag_means_what_it_says(bench: Bench, value: object, rule: str, abstains: bool) -> None:
+def test_an_abstention_field_is_read_as_its_rule_defines(
+    bench: Bench, value: object, rule: str, abstains: bool
+) -> None:
     put("flag", [row(1, answerable=value, unanswerable=value)], extra=f"abstention: {rule}\n")
     assert json.loads(bench("describe", "flag", "--items", "--json").stdout)["abstention"] is abstains
 
 
-def test_a_flag_for_answerable_items_is_not_taken_for_abstention(bench: Bench) -> None:
+def test_an_abstention_field_named_answerable_needs_equals_false(bench: Bench) -> None:
     path = put("inverted", [row(1, answerable=True)], extra="abstention: {field: answerable}\n")
     told = bench("validate", path, check=2).stderr
     assert 'abstention.field "answerable" seems to be true for items that have an answer' in told
     assert "equals: false" in told
 
 
-def test_a_flag_that_is_no_truth_value_is_refused(bench: Bench) -> None:
+def test_an_abstention_value_that_is_not_a_boolean_is_rejected(bench: Bench) -> None:
     path = put("odd", [row(1, mark="maybe")], extra="abstention: {field: mark}\n")
     assert 'mark is neither true nor false: "maybe"' in bench("validate", path, check=2).stderr
 
@@ -129,7 +131,7 @@ def test_a_flag_that_is_no_truth_value_is_refused(bench: Bench) -> None:
 # ------------------------------------------------------- answers, choices, dates
 
 
-def test_aliases_and_lettered_choices_are_lists_of_paths(bench: Bench) -> None:
+def test_answers_and_choices_accept_lists_of_fields_and_reject_null_choices(bench: Bench) -> None:
     put("alias", [row(1, more=["azure", "navy"])], CHAT.replace("answer: a", "answer: [a, more]"))
     assert json.loads(bench("describe", "alias", "--items", "--json").stdout)["answers"] == ["blue", "azure", "navy"]
     schema = "  context: {field: c, type: string}\n  choices: [A, B]\n  choiceAnswer: right\n"
@@ -142,14 +144,14 @@ def test_aliases_and_lettered_choices_are_lists_of_paths(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("when", [1709366400, "1709366400", 1709366400000, "1709366400000", 1709366400.0])
-def test_seconds_and_milliseconds_since_1970_are_dates(bench: Bench, when: object) -> None:
+def test_unix_seconds_and_milliseconds_are_read_as_dates(bench: Bench, when: object) -> None:
     schema = CHAT.replace("ids}", "ids, dateField: at}")
     put("epoch", [row(1, at=[when, when])], schema)
     lines = [json.loads(line) for line in bench("describe", "epoch", "--memories", "--json").stdout.splitlines()]
     assert {line["when"] for line in lines} == {"2024-03-02T08:00:00Z"}
 
 
-def test_a_turn_without_a_date_is_counted_and_taken(bench: Bench) -> None:
+def test_a_turn_without_a_date_is_counted_and_ingested(bench: Bench) -> None:
     talk = [[{"role": "user", "content": "x", "at": "2024-01-01"}, {"role": "user", "content": "y", "at": None}]]
     schema = "  answer: a\n  context:\n    field: talk\n    type: array\n"
     schema += "    itemSchema: {content: content, role: role, date: at}\n"
@@ -160,7 +162,7 @@ def test_a_turn_without_a_date_is_counted_and_taken(bench: Bench) -> None:
 # -------------------------------------------------------------------- messages
 
 
-def test_a_path_without_its_beginning_is_told(bench: Bench) -> None:
+def test_a_nested_field_without_its_root_gets_a_hint_with_the_whole_path(bench: Bench) -> None:
     path = put("dots", [row(1, meta={"answer": "blue"})], CHAT.replace("answer: a", "answer: meta.answer"))
     assert 'write "$.meta.answer"' in bench("validate", path, check=2).stderr
     path = put("note", [row(1, meta={"kind": "x"})], CHAT + "  metadata: {kind: meta.kind}\n")
@@ -183,14 +185,14 @@ def test_a_path_without_its_beginning_is_told(bench: Bench) -> None:
          ["m.jsonl:2", 'item id "1" occurs twice: datasets/m.jsonl:1 and datasets/m.jsonl:2']),
     ],
 )  # fmt: skip
-def test_a_messy_file_is_refused_with_its_place(bench: Bench, raw: bytes, parts: list[str]) -> None:
+def test_a_malformed_data_file_is_rejected_with_its_line(bench: Bench, raw: bytes, parts: list[str]) -> None:
     path = put("m", [])
     Path("datasets/m.jsonl").write_bytes(raw)
     told = bench("validate", path, check=2).stderr
     assert all(part in told for part in parts), told
 
 
-def test_evidence_that_leads_nowhere_is_counted(bench: Bench) -> None:
+def test_evidence_that_matches_no_session_or_turn_is_counted(bench: Bench) -> None:
     path = put("lost", [row(1, gold=["S1"]), row(2, gold=["s1"])], extra="evidence: {sessionIdsField: gold}\n")
     told = bench("validate", path)
     assert "1 item has evidence that is neither a session nor a turn of the history" in told.stdout + told.stderr
@@ -226,7 +228,7 @@ SESSIONS = [{"session_id": "s1", "date": "2024-01-01", "turns": [{"speaker": "A"
          ['{"decode": "context"}']),
     ],
 )  # fmt: skip
-def test_new_maps_what_the_data_says(bench: Bench, rows: list[object], lines: list[str]) -> None:
+def test_new_maps_the_fields_of_known_data_shapes(bench: Bench, rows: list[object], lines: list[str]) -> None:
     Path("data.json").write_text(json.dumps(rows), encoding="utf-8")
     bench("new", "benchmark", "mine", "--from", "data.json")
     text = Path("configs/benchmarks/mine.yaml").read_text(encoding="utf-8")
@@ -234,7 +236,7 @@ def test_new_maps_what_the_data_says(bench: Bench, rows: list[object], lines: li
     bench("validate", "configs/benchmarks/mine.yaml")
 
 
-def test_new_says_what_it_could_not_map_and_never_takes_gold(bench: Bench) -> None:
+def test_new_reports_fields_that_it_cannot_map_and_never_maps_gold_as_content(bench: Bench) -> None:
     row = {"id": "1", "evidence": ["The long gold text."], "question": "?", "answer": "x"}
     Path("data.json").write_text(json.dumps([row]), encoding="utf-8")
     done = bench("new", "benchmark", "mine", "--from", "data.json")

@@ -1,4 +1,4 @@
-"""``bench describe``: a benchmark, provider, metric or run by its name; and, line by line, what a run would do."""
+"""``bench describe``: a benchmark, provider, metric or run by name; items and memories as lines of JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lines(bench: Bench, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in bench("describe", "demo", *arguments).stdout.splitlines()]
 
 
-def test_text_and_json_say_the_same_and_nothing_empty_is_shown(bench: Bench) -> None:
+def test_describe_prints_the_same_values_as_text_and_json_and_omits_empty_ones(bench: Bench) -> None:
     document = json.loads(bench("describe", "demo", "--json").stdout)
     shown = bench("describe", "demo").stdout
     assert document["items"] == 160
@@ -44,7 +44,9 @@ def test_text_and_json_say_the_same_and_nothing_empty_is_shown(bench: Bench) -> 
         ("accuracy", "definition", "accuracy/1"),
     ],
 )
-def test_a_name_of_any_kind_is_found(bench: Bench, name: str, key: str, value: str) -> None:
+def test_describe_finds_a_benchmark_provider_or_metric_by_name_or_alias(
+    bench: Bench, name: str, key: str, value: str
+) -> None:
     assert json.loads(bench("describe", name, "--json").stdout)[key] == value
 
 
@@ -52,14 +54,14 @@ def test_a_name_of_any_kind_is_found(bench: Bench, name: str, key: str, value: s
     ("name", "hint"),
     [("dmo", 'did you mean "demo"?'), ("bm52", 'did you mean "bm25"?'), ("zzzz", "bench list shows what there is")],
 )
-def test_what_nothing_is_called_names_the_nearest(bench: Bench, name: str, hint: str) -> None:
+def test_describe_of_an_unknown_name_suggests_the_nearest_one(bench: Bench, name: str, hint: str) -> None:
     assert (
         bench("describe", name, check=2).stderr
         == f'error: no benchmark, provider or metric has the name "{name}"\nhint: {hint}\n'
     )
 
 
-def test_a_run_is_described_by_what_it_was_started_with(bench: Bench, tmp_path: Path) -> None:
+def test_describe_of_a_run_shows_its_request_identity_and_calibration(bench: Bench, tmp_path: Path) -> None:
     event = Event(kind="judge_calibration", scope="job", message="", data={"prompt": "default", "unparsed": 3})
     anyio.run(lambda: made(tmp_path, "r1", [Job(record=record("x"), values={"q": 1.0})], events=[event]))
     found = json.loads(bench("describe", "r1", "--json").stdout)
@@ -74,7 +76,7 @@ def test_a_run_is_described_by_what_it_was_started_with(bench: Bench, tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["mem0", "demo", "ndcg_at_10", "r"])
-def test_nothing_is_described_with_literals_of_python_or_in_lines_that_nobody_reads(bench: Bench, name: str) -> None:
+def test_describe_prints_no_python_literal_and_no_line_of_200_characters(bench: Bench, name: str) -> None:
     bench("run", "-q", "--providers", "no-memory", "--limit", "1", "--run-id", "r")
     shown = bench("describe", name).stdout
     assert not re.search(r"\b(True|False|None)\b|[{}]", shown)
@@ -82,7 +84,7 @@ def test_nothing_is_described_with_literals_of_python_or_in_lines_that_nobody_re
     assert max(map(len, shown.splitlines())) < 200
 
 
-def test_a_resume_is_told_with_its_time(bench: Bench) -> None:
+def test_describe_lists_each_resume_with_its_time_and_phases(bench: Bench) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "r", "--phases", "ingest,index")
     bench("run", "--resume", "r", "--phases", "ingest,index,search,answer,evaluate")
     (resumed,) = json.loads(bench("describe", "r", "--json").stdout)["resumes"]
@@ -90,12 +92,12 @@ def test_a_resume_is_told_with_its_time(bench: Bench) -> None:
     assert resumed["operation"]["phases"] == ["ingest", "index", "search", "answer", "evaluate"]
 
 
-def test_a_benchmark_stands_before_a_run_of_its_name(bench: Bench, tmp_path: Path) -> None:
+def test_describe_prefers_a_benchmark_to_a_run_with_the_same_name(bench: Bench, tmp_path: Path) -> None:
     anyio.run(lambda: made(tmp_path, "demo", [Job(record=record("x"), values={"q": 1.0})]))
     assert json.loads(bench("describe", "demo", "--json").stdout)["items"] == 160
 
 
-def test_a_broken_provider_says_where_and_not_that_there_is_none(bench: Bench, tmp_path: Path) -> None:
+def test_describe_of_a_broken_provider_config_reports_its_line(bench: Bench, tmp_path: Path) -> None:
     path = tmp_path / "configs/providers/torn.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("name: torn\ntype: hosted\nendpoint: {}\n")
@@ -105,13 +107,13 @@ def test_a_broken_provider_says_where_and_not_that_there_is_none(bench: Bench, t
 # ------------------------------------------------------------------ items and memories
 
 
-def test_items_are_what_a_run_would_ask(bench: Bench) -> None:
+def test_describe_items_lists_all_items_that_a_run_would_select(bench: Bench) -> None:
     found = lines(bench, "--items")
     assert [one["position"] for one in found] == list(range(1, 161))
     assert {"position", "id", "corpus", "question", "answers", "question_type", "evidence"} <= set(found[0])
 
 
-def test_memories_are_what_a_run_would_ingest_and_hold_no_gold(bench: Bench) -> None:
+def test_describe_memories_lists_what_a_run_would_ingest_without_gold_fields(bench: Bench) -> None:
     found = lines(bench, "--memories", "--limit", "1")
     assert {one["corpus"] for one in found} == {"irena"}
     assert not {"answers", "question", "evidence", "question_type"} & set().union(*found)
@@ -129,11 +131,13 @@ def test_memories_are_what_a_run_would_ingest_and_hold_no_gold(bench: Bench) -> 
         (("--items-of", "irena", "--end", "2"), [1, 2]),
     ],
 )
-def test_the_flags_of_run_choose(bench: Bench, flags: tuple[str, ...], positions: list[int]) -> None:
+def test_describe_items_accepts_the_selection_flags_of_run(
+    bench: Bench, flags: tuple[str, ...], positions: list[int]
+) -> None:
     assert [one["position"] for one in lines(bench, "--items", *flags)] == positions
 
 
-def test_a_sample_is_the_same_each_time_and_another_with_another_seed(bench: Bench) -> None:
+def test_a_sample_depends_only_on_its_seed(bench: Bench) -> None:
     one, again, other = (
         [item["id"] for item in lines(bench, "--items", "--sample", "12", "--seed", seed)] for seed in "112"
     )
@@ -141,18 +145,18 @@ def test_a_sample_is_the_same_each_time_and_another_with_another_seed(bench: Ben
     assert len(one) == 12
 
 
-def test_a_sample_of_each_type_has_as_many_of_each(bench: Bench) -> None:
+def test_sample_per_type_selects_the_same_number_of_each_type(bench: Bench) -> None:
     found = lines(bench, "--items", "--sample", "2", "--per-type")
     types = [one["question_type"] for one in found]
     assert {types.count(kind) for kind in types} == {2}
     assert len(set(types)) == 6
 
 
-def test_memories_of_named_items_are_those_of_their_corpora(bench: Bench) -> None:
+def test_describe_memories_of_some_items_lists_only_their_corpora(bench: Bench) -> None:
     assert {one["corpus"] for one in lines(bench, "--memories", "--items", "irena-q01")} == {"irena"}
 
 
-def test_types_choose_too(bench: Bench) -> None:
+def test_question_type_selects_items_of_that_type(bench: Bench) -> None:
     assert {one["question_type"] for one in lines(bench, "--items", "--question-type", "temporal")} == {"temporal"}
 
 
@@ -168,12 +172,10 @@ def test_types_choose_too(bench: Bench) -> None:
         (("--items-of", "nowhere"), "nowhere"),
     ],
 )
-def test_a_selection_that_cannot_be_is_refused_with_nothing_printed(
-    bench: Bench, flags: tuple[str, ...], text: str
-) -> None:
+def test_an_invalid_selection_is_rejected_without_output(bench: Bench, flags: tuple[str, ...], text: str) -> None:
     done = bench("describe", "demo", "--items", *flags, check=2)
     assert text in done.stderr and done.stdout == ""
 
 
-def test_only_a_benchmark_has_items(bench: Bench) -> None:
+def test_describe_items_rejects_a_provider(bench: Bench) -> None:
     assert 'no benchmark "bm25"' in bench("describe", "bm25", "--items", check=2).stderr

@@ -1,4 +1,4 @@
-"""How a run that goes on is told: at launch, while it works, as it stops, and as one JSON object a line."""
+"""Displays of a running run: at launch, in progress, while it stops, and as JSON lines."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FLAGS = Globals()
 
 
 class Clock:
-    """A time that stands until it is moved."""
+    """A clock that changes only when a test sets it."""
 
     now = 100.0
 
@@ -52,7 +52,7 @@ class Clock:
 
 
 def progress(*jobs: JobProgress, clock: Clock | None = None) -> Progress:
-    """A run of some jobs; each lane has ten searches, three done and one failed."""
+    """Return the progress of some jobs; each lane has ten searches, three done and one failed."""
     found = Progress(clock=clock or Clock())
     found.run_id = "r"
     for job in jobs:
@@ -97,7 +97,7 @@ def flags(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ({"quiet": True, "display": "live"}, True, QuietDisplay),
     ],
 )
-def test_the_display_is_the_one_that_was_asked_for_or_that_suits_the_stream(
+def test_the_display_follows_the_flags_and_otherwise_the_kind_of_stream(
     monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], terminal: bool, expected: type[object]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
@@ -121,18 +121,18 @@ def test_the_display_is_the_one_that_was_asked_for_or_that_suits_the_stream(
         (93_784, "26h 03m"),
     ],
 )
-def test_a_time_reads_as_a_person_says_it(seconds: float | None, text: str) -> None:
+def test_seconds_text_uses_hours_minutes_and_seconds(seconds: float | None, text: str) -> None:
     assert seconds_text(seconds) == text
 
 
 @given(some.floats(0, 10**7))
-def test_no_time_has_more_than_two_parts_and_none_of_sixty(seconds: float) -> None:
+def test_seconds_text_has_at_most_two_parts_and_none_reaches_sixty(seconds: float) -> None:
     parts = seconds_text(seconds).split()
     assert 1 <= len(parts) <= 2
     assert all(int(part[:-1]) < 60 for part in parts if part[-1] in "ms")
 
 
-def test_launch_says_run_benchmarks_providers_models_and_start() -> None:
+def test_the_launch_text_lists_run_benchmarks_providers_models_and_start() -> None:
     found = progress(
         job("bm25", answering="acme/a", judge="acme/j"), job("x", answering=None), job("bm25", benchmark="other")
     )
@@ -146,19 +146,19 @@ def test_launch_says_run_benchmarks_providers_models_and_start() -> None:
     assert started.startswith("started    20") and started.endswith("Z")
 
 
-def test_a_run_without_models_says_none() -> None:
+def test_the_launch_text_of_a_run_without_models_shows_none() -> None:
     assert "models     none" in display.launch_text(progress(job(answering=None)))
 
 
 @each_row("reason", list(Stop))
-def test_a_stop_says_why_how_many_are_in_flight_and_how_long_they_get(reason: Stop) -> None:
+def test_the_stop_text_shows_reason_requests_in_flight_and_timeout(reason: Stop) -> None:
     text = display.stop_text(reason, 3)
     assert text == (
         f"stopping ({reason.value}): waiting up to 8 s for 3 requests in flight; press Ctrl-C again to stop now"
     )
 
 
-def test_the_totals_are_one_line() -> None:
+def test_the_totals_text_is_one_line_with_progress_cost_and_eta() -> None:
     clock = Clock()
     found = progress(job(), clock=clock)
     found.jobs["demo/bm25|m|none"].states[State.CORRECT] = 4
@@ -175,7 +175,7 @@ def test_the_totals_are_one_line() -> None:
 # --------------------------------------------------------------------- three of them
 
 
-def test_a_quiet_display_says_only_that_it_stops(capsys: Capture) -> None:
+def test_the_quiet_display_prints_only_the_stop_text(capsys: Capture) -> None:
     quiet = QuietDisplay()
     quiet.launched(progress(job()))
     quiet.tick()
@@ -184,10 +184,10 @@ def test_a_quiet_display_says_only_that_it_stops(capsys: Capture) -> None:
     assert capsys.readouterr() == ("", display.stop_text(Stop.SIGINT, 1) + "\n")
 
 
-def test_a_plain_display_tells_what_happened_then_how_it_stands(capsys: Capture) -> None:
+def test_the_plain_display_prints_events_and_then_totals(capsys: Capture) -> None:
     plain, found = PlainDisplay(), progress(job())
     plain.tick()
-    assert capsys.readouterr().err == "", "nothing to say before the launch"
+    assert capsys.readouterr().err == "", "no output before the launch"
     plain.launched(found)
     assert capsys.readouterr().err.splitlines()[0] == "run        r"
     found.events.extend(["corpus c: cleared", "lane stopped \x1b[31m"])
@@ -199,7 +199,7 @@ def test_a_plain_display_tells_what_happened_then_how_it_stands(capsys: Capture)
     assert capsys.readouterr().err == display.stop_text(Stop.PAUSED, 2) + "\n"
 
 
-def test_every_event_is_one_line_that_fits_its_schema(capsys: Capture) -> None:
+def test_the_json_display_prints_one_line_per_event_that_matches_the_schema(capsys: Capture) -> None:
     from jsonschema import validate  # type: ignore[import-untyped]
 
     json_display, found = JsonDisplay(), progress(job(judge="j"), job("x", answering=None))
@@ -223,7 +223,7 @@ def test_every_event_is_one_line_that_fits_its_schema(capsys: Capture) -> None:
     assert not found.events
 
 
-def test_a_stop_is_seen_on_stderr_also_with_json(capsys: Capture) -> None:
+def test_the_json_display_prints_the_stop_text_to_stderr(capsys: Capture) -> None:
     JsonDisplay().stopping(Stop.SIGTERM, 0)
     assert capsys.readouterr().err == display.stop_text(Stop.SIGTERM, 0) + "\n"
 
@@ -244,7 +244,7 @@ class Counting(QuietDisplay):
         self.closed += 1
 
 
-async def test_a_display_is_ticked_while_the_block_runs_and_closed_once_after_it() -> None:
+async def test_follow_ticks_the_display_while_the_block_runs_and_closes_it_once() -> None:
     counting = Counting()
     async with follow(counting):
         while counting.ticks < 2:
@@ -253,7 +253,7 @@ async def test_a_display_is_ticked_while_the_block_runs_and_closed_once_after_it
     assert counting.closed == 1
 
 
-async def test_an_error_of_the_block_comes_out_as_itself_and_the_display_is_closed() -> None:
+async def test_an_exception_in_the_block_of_follow_is_raised_unchanged_and_closes_the_display() -> None:
     counting = Counting()
     with pytest.raises(ZeroDivisionError):
         async with follow(counting):
@@ -261,7 +261,7 @@ async def test_an_error_of_the_block_comes_out_as_itself_and_the_display_is_clos
     assert counting.closed == 1
 
 
-async def test_an_error_of_the_display_ends_the_block() -> None:
+async def test_an_exception_in_the_display_ends_the_block_of_follow() -> None:
     class Broken(Counting):
         def tick(self) -> None:
             raise BrokenPipeError
@@ -284,11 +284,11 @@ async def test_an_error_of_the_display_ends_the_block() -> None:
         ([job("a"), job("b", benchmark="o", answering=None)], ["benchmark", "provider", "answering"]),
     ],
 )
-def test_a_name_that_all_jobs_share_takes_no_column(jobs: list[JobProgress], names: list[str]) -> None:
+def test_a_name_that_all_jobs_share_has_no_column(jobs: list[JobProgress], names: list[str]) -> None:
     assert column_names(progress(*jobs)) == [*names, "ingest", "search", "answer", "evaluate", "score"]
 
 
-def test_a_row_shows_its_own_lane_also_where_a_name_begins_another() -> None:
+def test_a_row_shows_the_counts_of_its_own_lane_if_names_share_a_prefix() -> None:
     plain, variant = job("bm25"), job("bm25@wide")
     found = progress(plain, variant)
     found.lanes["demo/bm25@wide"].phases[Phase.SEARCH] = Count(total=99, done=99)
@@ -297,7 +297,7 @@ def test_a_row_shows_its_own_lane_also_where_a_name_begins_another() -> None:
     assert job_cells(found, variant, head, 0) == ["bm25@wide", "99/99"]
 
 
-def test_a_row_shows_names_as_text_and_why_a_job_stopped() -> None:
+def test_a_row_escapes_names_and_shows_why_a_job_stopped() -> None:
     one = job("\x1b[31mp", answering=None, stopped="401: the key is refused")
     found = progress(one)
     assert job_cells(found, one, ["benchmark", "provider", "answering", "score"], 0) == [
@@ -315,7 +315,7 @@ def test_a_row_shows_names_as_text_and_why_a_job_stopped() -> None:
         ({"c1": [0.5, 0.25, 0.75]}, "0.500 [0.000, 1.000] n=3"),
     ],
 )
-def test_the_running_score_has_the_interval_of_the_final_table_and_its_n(
+def test_the_running_score_shows_the_interval_of_the_final_table_and_n(
     values: dict[str, list[float]], text: str
 ) -> None:
     scores = {corpus: (len(own), sum(own), sum(one * one for one in own)) for corpus, own in values.items()}
@@ -328,7 +328,7 @@ def test_the_running_score_has_the_interval_of_the_final_table_and_its_n(
 
 
 @given(done=some.integers(0, 300), total=some.integers(1, 200), cells=some.integers(0, 12))
-def test_a_bar_has_its_cells_and_fills_from_the_left(done: int, total: int, cells: int) -> None:
+def test_a_bar_has_its_number_of_cells_and_fills_from_the_left(done: int, total: int, cells: int) -> None:
     text = bar_text(done, total, cells)
     drawn, _, numbers = text.rpartition(" ")
     assert numbers == f"{done}/{total}"
@@ -337,7 +337,9 @@ def test_a_bar_has_its_cells_and_fills_from_the_left(done: int, total: int, cell
     assert (drawn.count("█") == cells) is (done >= total or cells == 0)
 
 
-def test_the_live_table_draws_updates_tells_and_goes(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_display_draws_the_table_events_and_stop_text(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     found, shown = progress(job("bm25"), job("x")), LiveDisplay(color=False)
     shown.tick()
@@ -360,7 +362,9 @@ def test_the_live_table_draws_updates_tells_and_goes(capsys: Capture, monkeypatc
 
 
 @pytest.mark.parametrize(("columns", "bars"), [("109", False), ("110", True)])
-def test_bars_need_room(capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str, bars: bool) -> None:
+def test_bars_are_drawn_from_110_columns(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, columns: str, bars: bool
+) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     shown = LiveDisplay(color=True)
     shown.launched(progress(job()))

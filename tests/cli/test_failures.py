@@ -29,7 +29,9 @@ def four(ran: Ran) -> None:
     ran("--run-id", "r", "--providers", "bm25", "no-memory", "oracle", "full-context", "--limit", "40")
 
 
-def test_counts_add_up_to_the_items_that_are_not_correct(bench: Bench, four: None, results: Results) -> None:
+def test_the_counts_of_losses_add_up_to_the_items_that_are_not_correct(
+    bench: Bench, four: None, results: Results
+) -> None:
     states = {job["provider"]: job["counts"] for job in results("r")["jobs"]}
     for job in losses(bench):
         counts = states[job["provider"]]
@@ -38,7 +40,7 @@ def test_counts_add_up_to_the_items_that_are_not_correct(bench: Bench, four: Non
         assert sum(job["counts"].values()) == job["n_lost"] > 0
 
 
-def test_what_was_found_or_not_decides_the_reason(bench: Bench, four: None) -> None:
+def test_the_retrieved_evidence_decides_the_kind_of_loss(bench: Bench, four: None) -> None:
     jobs = {job["provider"]: job for job in losses(bench)}
     assert set(jobs["no-memory"]["counts"]) <= {"not_retrieved", "no_evidence_known"}
     assert not {"not_retrieved", "below_cut"} & set(jobs["oracle"]["counts"])
@@ -50,21 +52,21 @@ def test_what_was_found_or_not_decides_the_reason(bench: Bench, four: None) -> N
             assert not found and item["evidence"]
 
 
-def test_evidence_beyond_k_or_beyond_the_budget_is_below_the_cut(bench: Bench) -> None:
+def test_evidence_beyond_the_context_budget_is_below_cut(bench: Bench) -> None:
     bench("run", "--run-id", "r", "--providers", "full-context", "--limit", "40", "--context-budget", "40")
     (job,) = losses(bench)
     assert job["counts"]["below_cut"] > 0
     assert "not_retrieved" not in job["counts"], "everything was returned"
 
 
-def test_a_retrieval_only_run_loses_what_was_not_retrieved(bench: Bench) -> None:
+def test_in_a_retrieval_only_run_every_loss_is_not_retrieved(bench: Bench) -> None:
     bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "40", "--answering-model", "none", "-k", "1")
     (job,) = losses(bench)
     assert set(job["counts"]) == {"not_retrieved"}
     assert {item["state"] for item in job["items"]} == {"measured"}
 
 
-def test_kinds_and_jobs_can_be_chosen_and_the_counts_stay_whole(bench: Bench, four: None) -> None:
+def test_failures_filters_by_kind_and_job_without_changing_the_counts(bench: Bench, four: None) -> None:
     (whole,) = losses(bench, "--provider", "bm25")
     (part,) = losses(bench, "--provider", "bm25", "--kind", "answer_wrong")
     assert part["counts"] == whole["counts"]
@@ -77,14 +79,16 @@ def test_kinds_and_jobs_can_be_chosen_and_the_counts_stay_whole(bench: Bench, fo
     ("flags", "text"),
     [(("--kind", "unlucky"), "not_retrieved"), (("--provider", "mem0"), "bm25"), (("--benchmark", "locomo"), "demo")],
 )
-def test_an_unknown_kind_or_job_is_refused_with_what_there_is(
+def test_an_unknown_kind_provider_or_benchmark_is_rejected_with_the_known_ones(
     bench: Bench, four: None, flags: tuple[str, ...], text: str
 ) -> None:
     done = bench("failures", "r", *flags, check=2)
     assert text in done.stderr and len(done.stderr.splitlines()) == 2
 
 
-def test_an_item_of_a_gold_overlay_is_suspect_and_a_foreign_overlay_is_refused(bench: Bench, tmp_path: Path) -> None:
+def test_an_item_of_a_gold_overlay_is_gold_suspect_and_an_overlay_of_other_data_is_rejected(
+    bench: Bench, tmp_path: Path
+) -> None:
     rows = [
         {"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in range(3)
     ]

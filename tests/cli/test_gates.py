@@ -1,4 +1,4 @@
-"""``--min-score``: a gate is checked before anything is called, and a number that is not there misses it."""
+"""``--min-score``: a gate is checked before the first call, and a missing value fails it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reported(workspace: Path, *jobs: Job) -> Report:
 
 
 @pytest.mark.parametrize("name", ["ndcg_at_10", "ndcg@10", "ndcg@10=0.5"])
-def test_a_gate_may_be_spelt_as_any_name_of_its_metric(tmp_path: Path, name: str) -> None:
+def test_a_gate_accepts_every_alias_of_its_metric(tmp_path: Path, name: str) -> None:
     check_gates(planned(tmp_path, name if "=" in name else f"{name}=0.5"))
 
 
@@ -49,13 +49,15 @@ def test_a_gate_may_be_spelt_as_any_name_of_its_metric(tmp_path: Path, name: str
         ("mrr=inf", "--min-score mrr=inf: expected a number", "see bench --help"),
     ],
 )
-def test_a_gate_that_cannot_be_is_refused(tmp_path: Path, gate: str, text: str, hint: str) -> None:
+def test_a_gate_with_an_unknown_metric_or_invalid_number_is_rejected(
+    tmp_path: Path, gate: str, text: str, hint: str
+) -> None:
     with pytest.raises(UsageError) as told:
         check_gates(planned(tmp_path, gate))
     assert (str(told.value), told.value.hint) == (text, hint)
 
 
-def test_a_gate_on_a_metric_that_was_asked_for_is_known(tmp_path: Path) -> None:
+def test_a_gate_accepts_a_metric_added_with_metrics(tmp_path: Path) -> None:
     check_gates(planned(tmp_path, "bleu=0.5", metrics=["bleu"]))
 
 
@@ -66,14 +68,14 @@ OWN = record("bm25")
 @pytest.mark.parametrize(
     ("gate", "missed"), [("accuracy=0.75", False), ("accuracy=0.7500001", True), ("accuracy=-1", False)]
 )
-def test_a_gate_holds_at_its_own_value(tmp_path: Path, gate: str, missed: bool) -> None:
+def test_a_gate_passes_at_exactly_its_value(tmp_path: Path, gate: str, missed: bool) -> None:
     report = reported(tmp_path, Job(record=OWN, values=RIGHT))
     name, _, wanted = gate.partition("=")
     expected = [f"gate failed: facts x bm25: {name} = 0.75, expected at least {float(wanted)}"] if missed else []
     assert missed_gates(planned(tmp_path, gate), report) == expected
 
 
-def test_every_job_must_pass_every_gate(tmp_path: Path) -> None:
+def test_each_job_must_pass_each_gate(tmp_path: Path) -> None:
     both = {"record": record("x", **measuring("accuracy", "mrr")), "more": {"mrr": dict.fromkeys(RIGHT, 0.5)}}
     report = reported(tmp_path, Job(record=OWN, values=dict.fromkeys(RIGHT, 1.0)), Job(values=RIGHT, **both))  # type: ignore[arg-type]
     told = missed_gates(planned(tmp_path, "accuracy=0.8", "mrr=0.4"), report)
@@ -83,12 +85,12 @@ def test_every_job_must_pass_every_gate(tmp_path: Path) -> None:
     ]
 
 
-def test_a_job_that_is_invalid_has_no_number_and_misses_every_gate(tmp_path: Path) -> None:
+def test_an_invalid_job_fails_every_gate(tmp_path: Path) -> None:
     report = reported(tmp_path, Job(record=OWN, values={"q1": 1.0, "q2": None}))
     assert not report.jobs[0].valid
     (told,) = missed_gates(planned(tmp_path, "accuracy=0"), report)
     assert told == "gate failed: facts x bm25: accuracy = None, expected at least 0"
 
 
-def test_without_gates_nothing_is_missed(tmp_path: Path) -> None:
+def test_without_gates_no_gate_fails(tmp_path: Path) -> None:
     assert missed_gates(planned(tmp_path), reported(tmp_path, Job(record=OWN, values=RIGHT))) == []

@@ -1,4 +1,4 @@
-"""The flags that stand anywhere on the line: taken out wherever they are, and nothing else is touched."""
+"""Global flags: accepted at any position, and every other word is left unchanged."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ WORDS = some.lists(some.text(max_size=8).filter(lambda word: word.partition("=")
 
 
 @given(words=WORDS, at=some.integers(0, 6), switch=some.sampled_from(sorted(SWITCHES)))
-def test_a_switch_is_taken_from_any_place_and_every_other_word_stays(words: list[str], at: int, switch: str) -> None:
+def test_a_switch_is_removed_at_any_position_and_other_words_stay(words: list[str], at: int, switch: str) -> None:
     flags, rest = split([*words[:at], switch, *words[at:]])
     assert rest == words
     assert flags == SWITCHES[switch](Globals()) != Globals()
 
 
 @given(words=WORDS)
-def test_a_line_without_them_is_left_as_it_is(words: list[str]) -> None:
+def test_a_line_without_global_flags_is_unchanged(words: list[str]) -> None:
     assert split(words) == (Globals(), words)
 
 
 @given(before=WORDS, after=some.lists(some.sampled_from(sorted(OURS)), max_size=4))
-def test_after_two_dashes_everything_belongs_to_the_command(before: list[str], after: list[str]) -> None:
+def test_words_after_two_dashes_belong_to_the_command(before: list[str], after: list[str]) -> None:
     assert split([*before, "--", *after]) == (Globals(), [*before, "--", *after])
 
 
@@ -50,31 +50,31 @@ def test_after_two_dashes_everything_belongs_to_the_command(before: list[str], a
         ("--workspace=/", Globals(workspace=Path("/"))),
     ],
 )
-def test_each_flag_sets_one_thing(word: str, expected: Globals) -> None:
+def test_each_global_flag_sets_its_own_value(word: str, expected: Globals) -> None:
     assert split([word]) == (expected, [])
     name, equals, value = word.partition("=")
     if equals:
         assert split([name, value]) == (expected, [])
 
 
-def test_the_last_word_wins() -> None:
+def test_the_last_of_two_equal_flags_applies() -> None:
     flags, _ = split(["--display", "plain", "run", "--display=live"])
     assert flags.display == "live"
 
 
-def test_a_value_may_look_like_a_flag() -> None:
+def test_the_value_of_a_flag_may_look_like_a_flag() -> None:
     flags, rest = split(["--log-file", "--json", "run"])
     assert (flags.log_file, flags.json, rest) == (Path("--json"), False, ["run"])
 
 
 @each_row("name", sorted(VALUES))
-def test_a_flag_at_the_end_of_the_line_wants_its_value(name: str) -> None:
+def test_a_flag_without_its_value_is_an_error(name: str) -> None:
     with pytest.raises(UsageError, match=f"^{name} needs a value$"):
         split(["run", name])
 
 
 @each_row("display", DISPLAYS)
-def test_every_display_is_known(display: str) -> None:
+def test_each_display_is_accepted(display: str) -> None:
     assert split(["--display", display])[0].display == display
 
 
@@ -87,7 +87,7 @@ def test_every_display_is_known(display: str) -> None:
         (["--workspace", __file__], f"--workspace {__file__}: no such folder", "name an existing folder"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_with_what_can(words: list[str], text: str, hint: str) -> None:
+def test_an_invalid_flag_value_is_rejected_with_the_allowed_ones(words: list[str], text: str, hint: str) -> None:
     with pytest.raises(UsageError) as told:
         split(words)
     assert (str(told.value), told.value.hint) == (text, hint)
@@ -102,7 +102,7 @@ def test_a_value_that_cannot_be_is_refused_with_what_can(words: list[str], text:
         (Path("it's"), "bench results r --workspace 'it'\"'\"'s'"),
     ],
 )
-def test_a_command_to_be_typed_names_the_workspace_that_was_named(workspace: Path, typed: str) -> None:
+def test_a_suggested_command_includes_the_given_workspace(workspace: Path, typed: str) -> None:
     token = current.set(Globals(workspace=workspace))
     try:
         assert command("bench results r") == typed

@@ -50,7 +50,7 @@ def qrels(tmp_path: Path) -> dict[str, dict[str, int]]:
     return grades
 
 
-def test_trec_eval_gives_the_same_ndcg_of_grades(
+def test_graded_ndcg_map_and_recall_equal_those_of_trec_eval(
     bench: Bench, qrels: dict[str, dict[str, int]], tmp_path: Path
 ) -> None:
     bench("run", "graded", "bm25", "--run-id", "r")
@@ -73,7 +73,7 @@ def test_trec_eval_gives_the_same_ndcg_of_grades(
     assert metrics["ndcg_at_10"]["n"] == 8
 
 
-def test_a_receipt_of_graded_gold_is_computed_again_from_its_rows(
+def test_verify_recomputes_a_receipt_of_graded_gold_from_its_rows(
     bench: Bench, qrels: dict[str, dict[str, int]], tmp_path: Path
 ) -> None:
     bench("keys", "new", "-q")
@@ -91,7 +91,7 @@ def test_a_receipt_of_graded_gold_is_computed_again_from_its_rows(
     assert "score_mismatch" in bench("verify", str(receipt), check=None).stdout
 
 
-def test_a_map_of_ids_to_numbers_is_graded_gold(bench: Bench, tmp_path: Path) -> None:
+def test_a_map_of_ids_to_numbers_is_read_as_graded_gold(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "configs" / "benchmarks").mkdir(parents=True)
     row = {"id": "q", "text": "rope", "docs": [{"id": "d1", "text": "rope"}, {"id": "d2", "text": "tide"}]}
     (tmp_path / "rows.json").write_text(json.dumps([row | {"gold": {"d2": 2, "d1": 0.5, "d9": 0}}]))
@@ -105,7 +105,7 @@ def test_a_map_of_ids_to_numbers_is_graded_gold(bench: Bench, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("score", ["high", "", "nan"])
-def test_a_grade_that_is_not_a_number_is_refused_at_its_row(
+def test_a_grade_that_is_not_a_number_is_rejected_with_its_row(
     score: str, bench: Bench, qrels: dict[str, dict[str, int]], tmp_path: Path
 ) -> None:
     file = tmp_path / "datasets" / "qrels.tsv"
@@ -115,13 +115,15 @@ def test_a_grade_that_is_not_a_number_is_refused_at_its_row(
     assert "datasets/qrels.tsv:2: score " in told and "joined by data.with.gold" in told
 
 
-def test_a_grade_without_a_reference_is_refused(bench: Bench, qrels: dict[str, dict[str, int]], tmp_path: Path) -> None:
+def test_a_grade_without_a_reference_is_rejected(
+    bench: Bench, qrels: dict[str, dict[str, int]], tmp_path: Path
+) -> None:
     config = tmp_path / "configs" / "benchmarks" / "graded.yaml"
     config.write_text(CONFIG.replace("reference: corpus-id, ", ""))
     assert "grade needs reference" in bench("validate", "configs/benchmarks", check=2).stderr
 
 
-def test_rows_that_the_condition_of_a_joined_file_leaves_out_are_counted(
+def test_rows_excluded_by_the_where_of_a_joined_file_are_counted(
     bench: Bench, qrels: dict[str, dict[str, int]], tmp_path: Path
 ) -> None:
     config = tmp_path / "configs" / "benchmarks" / "graded.yaml"

@@ -1,4 +1,4 @@
-"""``bench list``: what there is, at a glance; a file that is broken is listed as broken, never left out."""
+"""``bench list``: benchmarks, providers, metrics, models and runs; a broken file is listed as broken."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def write(folder: Path, kind: str, name: str, text: str) -> Path:
         ("--tags ,rag,", [], {"rag"}),
     ],
 )
-def test_kinds_and_tags_stand_in_any_order(line: str, kinds: list[str], tags: set[str]) -> None:
+def test_list_accepts_kinds_and_tags_in_any_order(line: str, kinds: list[str], tags: set[str]) -> None:
     assert read_flags(line.split()) == (kinds, frozenset(tags))
 
 
@@ -79,7 +79,7 @@ def test_kinds_and_tags_stand_in_any_order(line: str, kinds: list[str], tags: se
         ("--tags ,", "--tags needs a value"),
     ],
 )
-def test_what_is_none_of_them_is_refused_with_what_there_is(line: str, text: str) -> None:
+def test_an_unknown_argument_of_list_is_rejected_with_the_usage(line: str, text: str) -> None:
     with pytest.raises(UsageError) as told:
         read_flags(line.split())
     assert (str(told.value), told.value.hint) == (text, HINT)
@@ -89,14 +89,12 @@ TAGS = some.frozensets(some.sampled_from("abcd"))
 
 
 @given(own=some.lists(TAGS, max_size=5), wanted=TAGS)
-def test_a_row_is_shown_when_it_has_every_tag_that_is_asked_for(
-    own: list[frozenset[str]], wanted: frozenset[str]
-) -> None:
+def test_a_row_is_listed_if_it_has_all_given_tags(own: list[frozenset[str]], wanted: frozenset[str]) -> None:
     given_rows: list[dict[str, object]] = [{"tags": sorted(tags)} for tags in own]
     assert filter_by_tags(given_rows, wanted) == [{"tags": sorted(tags)} for tags in own if wanted <= tags]
 
 
-def test_what_has_no_tags_is_shown_when_none_is_asked_for() -> None:
+def test_a_row_without_tags_is_listed_only_without_tags() -> None:
     assert filter_by_tags([{"name": "x"}], frozenset()) == [{"name": "x"}]
     assert filter_by_tags([{"name": "x"}], frozenset({"a"})) == []
 
@@ -104,7 +102,7 @@ def test_what_has_no_tags_is_shown_when_none_is_asked_for() -> None:
 # --------------------------------------------------------------------------- show
 
 
-def test_columns_are_aligned_and_cut_to_the_terminal(
+def test_columns_are_aligned_and_truncated_to_the_terminal_width(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "30")
@@ -119,19 +117,19 @@ def test_columns_are_aligned_and_cut_to_the_terminal(
     )
 
 
-def test_an_empty_kind_is_its_head(bench: Bench) -> None:
+def test_an_empty_kind_prints_only_its_heading(bench: Bench) -> None:
     assert bench("list", "runs").stdout == "runs (0)\n\n"
     assert json.loads(bench("list", "runs", "--json").stdout) == {"runs": []}
 
 
-def test_without_a_kind_benchmarks_and_providers_are_listed(bench: Bench) -> None:
+def test_list_without_a_kind_lists_benchmarks_and_providers(bench: Bench) -> None:
     assert list(json.loads(bench("list", "--json").stdout)) == ["benchmarks", "providers"]
     shown = bench("list").stdout
     assert shown.startswith("benchmarks (") and "\nproviders (" in shown
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_forms_list_as_many(bench: Bench, kind: str) -> None:
+def test_text_and_json_list_the_same_number_of_rows(bench: Bench, kind: str) -> None:
     count = len(json.loads(bench("list", kind, "--json").stdout)[kind])
     shown = bench("list", kind).stdout.splitlines()
     assert shown[0] == f"{kind} ({count})"
@@ -163,7 +161,7 @@ def test_both_forms_list_as_many(bench: Bench, kind: str) -> None:
         ("- a list\n", None, "broken"),
     ],
 )
-def test_a_benchmark_is_ready_when_its_data_is_there(
+def test_a_benchmark_is_ready_if_its_config_is_valid_and_its_data_exists(
     bench: Bench, tmp_path: Path, text: str, data: str | None, state: str
 ) -> None:
     path = write(tmp_path, "benchmarks", "mine.yaml", text)
@@ -175,7 +173,9 @@ def test_a_benchmark_is_ready_when_its_data_is_there(
 
 
 @pytest.mark.parametrize(("there", "state"), [(True, "ready"), (False, "data missing")])
-def test_a_manifest_names_the_file_beside_it(bench: Bench, tmp_path: Path, there: bool, state: str) -> None:
+def test_a_benchmark_with_a_manifest_needs_the_data_file_it_names(
+    bench: Bench, tmp_path: Path, there: bool, state: str
+) -> None:
     path = write(
         tmp_path,
         "benchmarks/mine",
@@ -190,37 +190,37 @@ def test_a_manifest_names_the_file_beside_it(bench: Bench, tmp_path: Path, there
     assert rows(bench, "benchmarks")["mine"]["state"] == state
 
 
-def test_a_config_of_the_workspace_stands_before_the_shipped_one_of_its_name(bench: Bench, tmp_path: Path) -> None:
+def test_a_workspace_config_replaces_the_built_in_one_with_the_same_name(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, "benchmarks", "demo.yaml", "name: demo\ndescription: mine\nextends: locomo\n")
     assert rows(bench, "benchmarks")["demo"]["description"] == "mine"
     assert bench("list", "benchmarks").stdout.count("\n  demo ") == 1
 
 
-def test_a_shipped_benchmark_says_what_it_is(bench: Bench) -> None:
+def test_a_built_in_benchmark_has_display_name_state_and_tags(bench: Bench) -> None:
     found = rows(bench, "benchmarks")["demo"]
     assert (found["displayName"], found["state"], found["builtin"]) == ("Demo", "ready", True)
     assert "keyless" in found["tags"]
 
 
-def test_tags_choose_over_kinds(bench: Bench) -> None:
+def test_tags_filter_benchmarks(bench: Bench) -> None:
     assert set(rows(bench, "benchmarks", "--tags", "keyless,code")) == {"code-rag"}
     assert bench("list", "benchmarks", "--tags", "no-such-tag").stdout == "benchmarks (0)\n\n"
 
 
-@pytest.mark.parametrize("kind", ["providers", "models"])
-def test_a_file_that_cannot_be_read_is_shown_with_its_place(bench: Bench, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["benchmarks", "providers", "models"])
+def test_a_config_that_cannot_be_parsed_is_listed_with_its_line(bench: Bench, tmp_path: Path, kind: str) -> None:
     write(tmp_path, kind, "torn.yaml", "name: torn\ndescription: fine\nendpoints: [1\n")
     (torn,) = [line for line in bench("list", kind).stdout.splitlines() if line.startswith("  torn")]
     assert "torn.yaml:4:1" in torn and "fine" not in torn
     assert kind == "models" or torn.split()[1] == "broken"
 
 
-def test_built_in_providers_lead(bench: Bench) -> None:
+def test_built_in_providers_are_listed_first(bench: Bench) -> None:
     lines = bench("list", "providers").stdout.splitlines()
     assert [line.split()[0] for line in lines[1:4]] == ["bm25", "full-context", "no-memory"]
 
 
-def test_a_metric_has_its_definition_and_other_names(bench: Bench) -> None:
+def test_a_metric_is_listed_with_definition_aliases_and_unit(bench: Bench) -> None:
     found = rows(bench, "metrics")
     keys = {"definition", "aliases", "category", "unit", "lower_is_better", "description"}
     assert all(keys <= set(one) for one in found.values())
@@ -229,7 +229,7 @@ def test_a_metric_has_its_definition_and_other_names(bench: Bench) -> None:
     assert (found["latency_p50"]["unit"], found["latency_p50"]["lower_is_better"]) == ("ms", True)
 
 
-def test_models_are_prefixes_and_the_files_of_the_workspace(bench: Bench, tmp_path: Path) -> None:
+def test_built_in_model_prefixes_and_model_files_of_the_workspace_are_listed(bench: Bench, tmp_path: Path) -> None:
     write(
         tmp_path, "models", "local.yaml", "name: local\ndescription: on this desk\ndialect: openai\nbaseUrl: http://x\n"
     )
@@ -239,7 +239,7 @@ def test_models_are_prefixes_and_the_files_of_the_workspace(bench: Bench, tmp_pa
     assert found["local/"]["description"] == "on this desk"
 
 
-def test_evaluators_say_what_they_do(bench: Bench) -> None:
+def test_each_evaluator_is_listed_with_a_description(bench: Bench) -> None:
     found = rows(bench, "evaluators")
     assert {"contains", "exact-match", "llm-judge", "custom"} <= set(found)
     assert all(row["description"] for row in found.values())
@@ -258,7 +258,7 @@ def test_runs_are_listed_newest_first_with_their_state(bench: Bench, tmp_path: P
     ]
 
 
-def test_the_long_way_to_list_gives_the_same(bench: Bench) -> None:
+def test_the_function_list_prints_the_same_as_the_command(bench: Bench) -> None:
     short = bench("list", "evaluators").stdout
     written = io.StringIO()
     with contextlib.redirect_stdout(written):

@@ -1,4 +1,4 @@
-"""The moving table: what every job shares takes no column, and a narrow terminal keeps the numbers."""
+"""The live display on a terminal: shared names have no column, and a narrow terminal shows all numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 
 def on_a_terminal(workspace: Path, columns: int, **variables: str) -> str:
-    """What ``bench run`` of two providers writes to a terminal of that width."""
+    """Return what ``bench run`` of two providers writes to a terminal of that width."""
     parent, child = pty.openpty()
     quiet = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
     environment = {**quiet, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "40", **variables}
@@ -50,7 +50,7 @@ def test_a_narrow_terminal_shows_the_numbers_of_each_phase_without_bars(
     assert "/80 items" in text
 
 
-def test_no_color_leaves_only_the_codes_that_move_the_cursor(tmp_path: Path) -> None:
+def test_NO_COLOR_leaves_only_codes_that_move_the_cursor(tmp_path: Path) -> None:
     text = on_a_terminal(tmp_path, 100, NO_COLOR="1")
     assert not [code for code in ESCAPES.findall(text) if code.endswith("m")]
 
@@ -59,5 +59,5 @@ def test_no_color_leaves_only_the_codes_that_move_the_cursor(tmp_path: Path) -> 
     ("done", "total", "cells", "text"),
     [(0, 0, 8, "-"), (1, 2, 8, "████░░░░ 1/2"), (3, 2, 4, "████ 3/2"), (1, 3, 0, "1/3")],
 )
-def test_a_bar_never_runs_over_its_end(done: int, total: int, cells: int, text: str) -> None:
+def test_bar_text_limits_the_bar_to_its_cells(done: int, total: int, cells: int, text: str) -> None:
     assert bar_text(done, total, cells) == text

@@ -1,4 +1,4 @@
-"""Traces sent to a collector: what arrives is what ``otlp-json`` writes, also while the run continues."""
+"""Traces sent to a collector: the spans of ``otlp-json``, also while the run continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Sent = list[tuple[dict[str, Any], Any]]
 
 @contextmanager
 def collecting(status: int = 200) -> Iterator[tuple[str, Sent]]:
-    """A collector on the loopback interface: its address, and (resource, span) of what it was sent."""
+    """Serve a collector on the loopback interface; yield its address and the received (resource, span) pairs."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
     found: Sent = []
@@ -56,7 +56,7 @@ def collecting(status: int = 200) -> Iterator[tuple[str, Sent]]:
         thread.join()
 
 
-def test_a_collector_gets_the_spans_of_otlp_json(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_collector_receives_the_spans_that_otlp_json_writes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     anyio.run(told, Path(), "r1", [(record("x"), [Told(item="q1"), Told(item="q2")])])
     with collecting() as (url, sent):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -75,7 +75,9 @@ def test_a_collector_gets_the_spans_of_otlp_json(bench: Bench, monkeypatch: pyte
         assert [one.name for one in got.events] == [one["name"] for one in wrote.get("events", ())]
 
 
-async def test_what_ends_later_is_sent_while_the_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_export_follow_sends_the_spans_of_items_that_end_later_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = record("x")
     folder = await told(tmp_path, "r1", [(one, [Told(item="q1")])], state=RunState.PAUSED, planned=3)
     monkeypatch.setattr("bench.cli.live_traces.EVERY_S", 0.01)
@@ -102,7 +104,7 @@ async def _follow(folder: Path) -> None:
     assert await send_traces(folder, follow=True) == 3
 
 
-def test_a_collector_that_refuses_and_a_flag_that_does_not_fit_are_named(
+def test_a_rejecting_collector_and_follow_without_otlp_are_errors(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     anyio.run(told, Path(), "r1", [(record("x"), [Told(item="q1")])])

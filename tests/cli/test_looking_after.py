@@ -1,4 +1,4 @@
-"""``bench status``, ``pause``, ``clean``, ``merge``: runs as things to look after, whoever runs them."""
+"""``bench status``, ``pause``, ``clean``, ``merge``: management of runs, also of those of other processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write(workspace: Path, run_id: str = "r", *, state: RunState = RunState.COMP
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """The run as it is while this process holds it."""
+    """Hold the lock of a run in this process."""
     with anyio.from_thread.start_blocking_portal() as portal, portal.wrap_async_context_manager(Journal.resume(folder)):
         yield
 
@@ -41,7 +41,7 @@ def shown(text: str) -> dict[str, str]:
 # -------------------------------------------------------------------------- status
 
 
-def test_a_run_says_how_far_it_is(bench: Bench, tmp_path: Path) -> None:
+def test_status_shows_state_item_counts_cost_and_the_next_command(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, state=RunState.STOPPED, planned=5)
     assert shown(bench("status", "r").stdout) == {
         "run": "r",
@@ -53,37 +53,37 @@ def test_a_run_says_how_far_it_is(bench: Bench, tmp_path: Path) -> None:
     }
 
 
-def test_the_document_has_the_same_numbers(bench: Bench, tmp_path: Path) -> None:
+def test_status_json_has_the_same_numbers_as_the_text(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, state=RunState.STOPPED, planned=5)
     found = json.loads(bench("status", "r", "--json").stdout)
     keys = ("run_id", "state", "partial", "total", "completed", "failed", "in_progress", "eta_s", "oldest_request_s")
     assert [found[key] for key in keys] == ["r", "stopped", True, 5, 2, 1, 0, None, None]
     assert found["phases"] == {"evaluate": {"ok": 2, "timeout": 1}}
-    assert "shards" not in found, "no cluster was asked"
+    assert "shards" not in found, "not a cluster run"
 
 
-def test_a_complete_run_has_nothing_next(bench: Bench, tmp_path: Path) -> None:
+def test_status_of_a_complete_run_shows_no_next_command(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path)
     assert "next" not in shown(bench("status", "r").stdout)
 
 
-def test_without_a_name_the_newest_is_shown(bench: Bench, tmp_path: Path) -> None:
+def test_status_without_a_run_shows_the_newest(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, "newer")
     old = write(tmp_path, "older") / "journal.sqlite"
     os.utime(old, (time.time() - 99, time.time() - 99))
     assert shown(bench("status").stdout)["run"] == "newer"
 
 
-def test_a_workspace_without_a_run_says_how_to_start_one(bench: Bench) -> None:
+def test_status_in_a_workspace_without_runs_hints_at_bench_run(bench: Bench) -> None:
     assert bench("status", check=2).stderr == "error: this workspace has no run yet\nhint: start one: bench run\n"
 
 
-def test_a_copied_journal_is_read_where_it_lies(bench: Bench, tmp_path: Path) -> None:
+def test_status_reads_a_copied_journal_by_its_path(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "copy.sqlite").write_bytes((write(tmp_path / "other") / "journal.sqlite").read_bytes())
     assert shown(bench("status", "copy.sqlite").stdout)["run"] == "r"
 
 
-def test_a_run_of_another_process_is_running_and_names_it(bench: Bench, tmp_path: Path) -> None:
+def test_status_of_a_run_of_another_process_shows_running_with_its_pid(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path, planned=5)
     with held(folder):
         found = shown(bench("status", "r").stdout)
@@ -93,7 +93,7 @@ def test_a_run_of_another_process_is_running_and_names_it(bench: Bench, tmp_path
     assert (document["in_progress"], document["partial"]) == (2, True)
 
 
-def test_watching_ends_with_the_run_and_prints_a_line_each_time(bench: Bench, tmp_path: Path) -> None:
+def test_status_watch_ends_with_the_run(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, state=RunState.PAUSED)
     lines = bench("status", "r", "--watch", "--json").stdout.splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["paused"]
@@ -102,14 +102,14 @@ def test_watching_ends_with_the_run_and_prints_a_line_each_time(bench: Bench, tm
 # --------------------------------------------------------------------------- pause
 
 
-def test_a_run_that_does_not_run_is_not_paused(bench: Bench, tmp_path: Path) -> None:
+def test_pause_of_a_run_that_is_not_running_does_nothing(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     assert bench("pause", "r").stderr == "run r is complete, so there is nothing to pause\n"
     assert json.loads(bench("pause", "r", "--json").stdout) == {"run_id": "r", "state": "complete", "asked": False}
     assert not (folder / PAUSE_FILE).exists()
 
 
-def test_a_live_run_is_asked_by_a_file_in_its_folder(bench: Bench, tmp_path: Path) -> None:
+def test_pause_of_a_running_run_writes_the_pause_file(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     with held(folder):
         done = bench("pause", "r")
@@ -121,7 +121,7 @@ def test_a_live_run_is_asked_by_a_file_in_its_folder(bench: Bench, tmp_path: Pat
 # --------------------------------------------------------------------------- clean
 
 
-def test_a_run_is_listed_and_nothing_is_changed_without_yes(bench: Bench, tmp_path: Path) -> None:
+def test_clean_without_yes_lists_the_run_and_changes_nothing(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     bench("status", "r")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -134,7 +134,7 @@ def test_a_run_is_listed_and_nothing_is_changed_without_yes(bench: Bench, tmp_pa
 
 
 @pytest.mark.parametrize("yes", ["--yes", "-y"])
-def test_a_run_goes_with_its_results_and_no_other(bench: Bench, tmp_path: Path, yes: str) -> None:
+def test_clean_with_yes_deletes_only_the_run_and_its_results(bench: Bench, tmp_path: Path, yes: str) -> None:
     folder, other = write(tmp_path), write(tmp_path, "other")
     for name in ("r", "other"):
         (tmp_path / "results" / name).mkdir(parents=True)
@@ -144,7 +144,7 @@ def test_a_run_goes_with_its_results_and_no_other(bench: Bench, tmp_path: Path, 
 
 
 @pytest.mark.parametrize(("span", "gone"), [("2d", ["old"]), ("47h", ["old"]), ("4d", []), ("0m", ["new", "old"])])
-def test_age_chooses_by_when_a_journal_was_last_written(
+def test_clean_older_than_selects_by_modification_time_of_the_journal(
     bench: Bench, tmp_path: Path, span: str, gone: list[str]
 ) -> None:
     write(tmp_path, "new")
@@ -155,24 +155,24 @@ def test_age_chooses_by_when_a_journal_was_last_written(
 
 
 @pytest.mark.parametrize("span", ["", "d", "30", "3w", "-1d", "1.5d", "²d", "d30", "999999d"])
-def test_a_span_that_is_none_is_refused(bench: Bench, span: str) -> None:
+def test_clean_older_than_rejects_an_invalid_duration(bench: Bench, span: str) -> None:
     told = bench("clean", "--older-than", span, check=2).stderr.splitlines()
     assert told[0] == f"error: --older-than {span}: expected a time such as 30d, 12h or 90m" or span == "-1d"
 
 
-def test_a_run_must_be_chosen(bench: Bench) -> None:
+def test_clean_without_a_run_is_an_error(bench: Bench) -> None:
     told = bench("clean", check=2).stderr
     assert (
         told == "error: no run was given\nhint: name a run (bench clean RUN_ID), or use --older-than 30d or --orphans\n"
     )
 
 
-def test_nothing_to_clean_is_said(bench: Bench) -> None:
+def test_clean_without_matching_runs_reports_nothing_to_clean(bench: Bench) -> None:
     for flags in (("--older-than", "1d"), ("--orphans",)):
         assert bench("clean", *flags).stderr == "nothing to clean\n"
 
 
-def test_a_live_run_is_not_deleted(bench: Bench, tmp_path: Path) -> None:
+def test_clean_does_not_delete_a_running_run(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     with held(folder):
         told = bench("clean", "r", "--yes", check=6).stderr
@@ -182,7 +182,7 @@ def test_a_live_run_is_not_deleted(bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["downloads/journal.sqlite", "downloads"])
-def test_what_lies_around_a_copied_journal_is_never_deleted(bench: Bench, tmp_path: Path, name: str) -> None:
+def test_clean_never_deletes_files_next_to_a_copied_journal(bench: Bench, tmp_path: Path, name: str) -> None:
     downloads = tmp_path / "downloads"
     downloads.mkdir()
     (downloads / "journal.sqlite").write_bytes((write(tmp_path) / "journal.sqlite").read_bytes())
@@ -195,7 +195,7 @@ def test_what_lies_around_a_copied_journal_is_never_deleted(bench: Bench, tmp_pa
     assert (downloads / "thesis.txt").read_text() == "mine"
 
 
-def test_a_run_may_be_named_by_its_folder(bench: Bench, tmp_path: Path) -> None:
+def test_clean_accepts_the_path_of_a_journal(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     bench("clean", "checkpoints/r/journal.sqlite", "--yes")
     assert not folder.exists()
@@ -205,7 +205,7 @@ def test_a_run_may_be_named_by_its_folder(bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("into", ["", ".x", "a/b", "../x", "x" * 101, "é"])
-def test_a_name_that_is_no_run_id_merges_nothing(bench: Bench, tmp_path: Path, into: str) -> None:
+def test_merge_rejects_an_invalid_run_id(bench: Bench, tmp_path: Path, into: str) -> None:
     write(tmp_path)
     told = bench("merge", "r", "--into", into, check=2).stderr
     assert (
@@ -215,7 +215,7 @@ def test_a_name_that_is_no_run_id_merges_nothing(bench: Bench, tmp_path: Path, i
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["r"]
 
 
-def test_a_name_that_is_used_is_left_alone(bench: Bench, tmp_path: Path) -> None:
+def test_merge_into_an_existing_run_is_rejected(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     before = (folder / "journal.sqlite").read_bytes()
     told = bench("merge", "r", "--into", "r", check=2).stderr
@@ -223,14 +223,14 @@ def test_a_name_that_is_used_is_left_alone(bench: Bench, tmp_path: Path) -> None
     assert (folder / "journal.sqlite").read_bytes() == before
 
 
-def test_runs_of_two_plans_are_refused_and_leave_nothing(bench: Bench, tmp_path: Path) -> None:
+def test_merge_of_runs_with_different_plans_is_rejected_and_leaves_no_files(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, "a")
     write(tmp_path, "b")
     bench("merge", "a", "b", "--into", "both", check=2)
     assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["a", "b"]
 
 
-def test_ranges_become_one_run_and_what_nobody_ran_is_named(bench: Bench) -> None:
+def test_merge_joins_ranges_and_reports_the_items_that_no_run_covers(bench: Bench) -> None:
     flags = ("--providers", "no-memory", "-q")
     for name, start, end in (("one", "1", "3"), ("three", "7", "9")):
         bench("run", "--run-id", name, *flags, "--start", start, "--end", end)
@@ -247,7 +247,7 @@ def test_ranges_become_one_run_and_what_nobody_ran_is_named(bench: Bench) -> Non
     assert one["jobs"] == other["jobs"] and one["partial"] is True
 
 
-def test_a_merged_run_is_remembered(bench: Bench) -> None:
+def test_a_merged_run_is_listed_and_has_a_report(bench: Bench) -> None:
     bench("run", "--run-id", "one", "--providers", "no-memory", "-q", "--end", "3")
     bench("merge", "one", "--into", "joined")
     assert "joined" in bench("list", "runs").stdout
@@ -270,7 +270,7 @@ def test_a_merged_run_is_remembered(bench: Bench) -> None:
     ],
     ids=" ".join,
 )
-def test_whatever_writes_or_needs_an_ended_run_names_the_process_that_holds_it(
+def test_commands_that_write_or_need_an_ended_run_name_the_process_that_holds_it(
     bench: Bench, tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     bench("keys", "new", "--key-dir", str(tmp_path / "keys"))

@@ -1,4 +1,4 @@
-"""``bench failures`` and the notes of an INVALID job: what most items were lost for stands first."""
+"""``bench failures`` and the notes of an INVALID job: the most common reason comes first."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def losses(bench: Bench, *flags: str) -> dict[str, Any]:
     return found
 
 
-def told(text: str) -> str:
-    """What a table says, whatever its columns."""
+def one_line(text: str) -> str:
+    """Return the text of a table without its layout."""
     return " ".join(re.sub("[─\\s]+", " ", text).split())
 
 
-def test_equal_reasons_are_one_with_their_number_and_some_of_their_items(bench: Bench, failed: None) -> None:
+def test_equal_reasons_are_one_entry_with_count_and_items(bench: Bench, failed: None) -> None:
     found = losses(bench)
     assert found["n_lost"] == 6
     assert found["reasons"] == [
@@ -54,15 +54,17 @@ def test_equal_reasons_are_one_with_their_number_and_some_of_their_items(bench: 
     ]
 
 
-def test_each_item_says_its_reason_whole(bench: Bench, failed: None) -> None:
+def test_each_lost_item_has_its_complete_reason(bench: Bench, failed: None) -> None:
     items = {item["item_id"]: item for item in losses(bench)["items"]}
     assert {item["reason"] for item in items.values()} == {DOWN, RARE}
     assert items["q00"]["error"] == {"kind": "timeout", "message": RARE}
 
 
-def test_the_table_begins_with_the_commonest(bench: Bench, failed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_lists_the_most_common_error_first_and_once(
+    bench: Bench, failed: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    shown = told(bench("failures", "r").stdout)
+    shown = one_line(bench("failures", "r").stdout)
     assert (
         "facts x p: distinct errors, the most common first items loss error reason which 5 error timeout p.search:"
         in shown
@@ -70,7 +72,7 @@ def test_the_table_begins_with_the_commonest(bench: Bench, failed: None, monkeyp
     assert shown.count("-> 503: down") == 1, "an error is one line, however many items it cost"
 
 
-def test_a_long_text_is_cut_until_it_is_asked_for_whole(
+def test_a_long_reason_is_shortened_unless_full_is_set(
     bench: Bench, failed: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
@@ -81,13 +83,13 @@ def test_a_long_text_is_cut_until_it_is_asked_for_whole(
     assert "…" not in full and "--full" not in full
 
 
-def test_nothing_is_said_of_cutting_where_nothing_was_cut(bench: Bench, tmp_path: Path) -> None:
+def test_the_hint_at_full_is_printed_only_if_a_reason_was_shortened(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, q00="short")
     assert "--full" not in bench("failures", "r").stdout
 
 
 @pytest.mark.parametrize(("length", "cut"), [(LONGEST_REASON, False), (LONGEST_REASON + 1, True)])
-def test_a_text_is_cut_only_when_it_is_too_long(
+def test_a_reason_is_shortened_only_above_LONGEST_REASON(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int, cut: bool
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
@@ -97,7 +99,7 @@ def test_a_text_is_cut_only_when_it_is_too_long(
     assert ("x" * length in shown) is not cut
 
 
-def test_more_reasons_and_items_than_fit_are_counted(bench: Bench, tmp_path: Path) -> None:
+def test_rows_beyond_the_limit_are_counted_in_a_note(bench: Bench, tmp_path: Path) -> None:
     names = [f"i{at:03d}" for at in range(60)]
     job = Job(record=record("p"), values=dict.fromkeys(names, None), messages={name: f"error {name}" for name in names})
     anyio.run(lambda: made(tmp_path, "r", [job]))
@@ -109,7 +111,7 @@ def test_more_reasons_and_items_than_fit_are_counted(bench: Bench, tmp_path: Pat
     assert len(losses(bench)["reasons"]) == len(losses(bench)["items"]) == 60
 
 
-def test_a_text_of_several_lines_is_one_in_the_table_and_whole_in_json(bench: Bench, tmp_path: Path) -> None:
+def test_a_reason_of_several_lines_is_one_line_in_the_table_and_unchanged_in_json(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, q00="first\n  second\tthird")
     assert "first second third" in bench("failures", "r").stdout
     assert losses(bench)["reasons"][0]["text"] == "first\n  second\tthird"
@@ -124,12 +126,12 @@ def test_a_run_without_losses_has_no_reasons(bench: Bench, tmp_path: Path) -> No
     assert "distinct errors" not in bench("failures", "r").stdout
 
 
-def test_reasons_are_those_of_the_kinds_that_were_asked_for(bench: Bench, failed: None) -> None:
+def test_kind_filters_the_reasons_but_not_the_counts(bench: Bench, failed: None) -> None:
     assert losses(bench, "--kind", "not_ready")["reasons"] == []
     assert losses(bench, "--kind", "not_ready")["counts"] == {"error": 6}
 
 
-def test_an_item_that_got_no_score_says_what_its_evaluator_said(
+def test_an_unscored_item_has_the_reason_of_its_evaluator(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [{"id": f"c{n}", "content": f"Code {n}.", "question": f"Code {n}?", "answer": f"{n}"} for n in range(2)]
@@ -151,9 +153,7 @@ def test_an_item_that_got_no_score_says_what_its_evaluator_said(
 # -------------------------------------------------------------------- the INVALID note
 
 
-def test_an_invalid_job_names_its_commonest_failure_and_the_command_that_shows_every_one(
-    bench: Bench, failed: None
-) -> None:
+def test_the_note_of_an_invalid_job_names_its_most_common_failure_and_the_command(bench: Bench, failed: None) -> None:
     shown = bench("results", "r").stdout
     assert "note: p: INVALID, 6 of 12 items failed (error or not_ready): above the allowed 2 %\n" in shown
     assert (
@@ -161,19 +161,19 @@ def test_an_invalid_job_names_its_commonest_failure_and_the_command_that_shows_e
     ) in shown
 
 
-def test_a_failure_without_words_is_named_by_its_kind(bench: Bench, tmp_path: Path) -> None:
+def test_a_failure_without_a_message_is_named_by_its_kind(bench: Bench, tmp_path: Path) -> None:
     anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values=dict.fromkeys(NAMES, None))]))
     assert "the most common failure, 12 times: timeout (bench failures r" in bench("results", "r").stdout
 
 
-def test_a_valid_job_says_nothing_of_the_sort(bench: Bench, tmp_path: Path) -> None:
+def test_a_valid_job_has_no_note_of_its_most_common_failure(bench: Bench, tmp_path: Path) -> None:
     many = {f"q{at:03d}": 1.0 for at in range(100)}
     job = Job(record=record("p"), values={**many, "bad": None}, messages={"bad": DOWN})
     anyio.run(lambda: made(tmp_path, "r", [job]))
     assert "most common" not in bench("results", "r").stdout
 
 
-def test_a_failure_that_was_tried_again_is_no_longer_one(bench: Bench, tmp_path: Path) -> None:
+def test_the_most_common_failure_ignores_failures_that_a_retry_resolved(bench: Bench, tmp_path: Path) -> None:
     """The newest outcome of an item counts."""
     from bench.journal import Journal, JournaledPhase, Key
     from bench.model import Phase, State
@@ -194,14 +194,14 @@ def test_a_failure_that_was_tried_again_is_no_longer_one(bench: Bench, tmp_path:
     ).stdout
 
 
-def test_a_long_failure_is_cut_in_the_note(bench: Bench, tmp_path: Path) -> None:
+def test_a_long_failure_is_shortened_in_the_note(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, q00="x" * 500)
     (note,) = [line for line in bench("results", "r").stdout.splitlines() if "most common" in line]
     assert "x" * 199 + "…" in note and "x" * 200 not in note
 
 
 @pytest.mark.parametrize(("state", "said"), [("partial", "| partial |"), ("stopped", "| partial (stopped) |")])
-def test_a_partial_run_is_called_so_once(bench: Bench, tmp_path: Path, state: str, said: str) -> None:
+def test_a_partial_run_is_marked_partial_once(bench: Bench, tmp_path: Path, state: str, said: str) -> None:
     from bench.journal import RunState
 
     anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values={"q": 1.0})], state=RunState(state)))

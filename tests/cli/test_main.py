@@ -1,4 +1,4 @@
-"""From arguments to an exit code: every way in which a command can end is told in two lines, or in one JSON object."""
+"""From arguments to an exit code: each error of a command is two lines, or one JSON object."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Raising = Callable[[BaseException], None]
 
 
 @pytest.fixture(autouse=True)
-def apart() -> Iterator[None]:
-    """What a command line sets for its process is set back."""
+def restored_process_settings() -> Iterator[None]:
+    """Restore what a command line sets for its process."""
     threshold = gc.get_threshold()
     token = global_flags.current.set(global_flags.Globals())
     yield
@@ -36,7 +36,7 @@ def apart() -> Iterator[None]:
 
 @pytest.fixture
 def raising(monkeypatch: pytest.MonkeyPatch) -> Raising:
-    """Let whatever command is called end with an error."""
+    """Let each command raise an error."""
 
     def end_with(error: BaseException) -> None:
         def call(arguments: object) -> int:
@@ -47,7 +47,7 @@ def raising(monkeypatch: pytest.MonkeyPatch) -> Raising:
     return end_with
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run_status(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = cli.run(["status", *arguments])
     found = capsys.readouterr()
     return code, found.out, found.err
@@ -85,11 +85,11 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
         (OSError("nameless"), 2, "error: nameless\nhint: check that the path exists and that you have access to it\n"),
     ],
 )
-def test_an_error_that_we_know_is_two_lines_and_its_exit_code(
+def test_a_known_error_prints_error_and_hint_and_has_its_exit_code(
     raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception, code: int, text: str
 ) -> None:
     raising(error)
-    assert told(capsys) == (code, "", text)
+    assert run_status(capsys) == (code, "", text)
 
 
 @pytest.mark.parametrize(
@@ -108,16 +108,18 @@ def test_an_error_that_we_know_is_two_lines_and_its_exit_code(
         ),
     ],
 )
-def test_a_single_error_inside_groups_is_that_error(
+def test_a_single_error_inside_exception_groups_is_reported_as_that_error(
     raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception, code: int, text: str
 ) -> None:
     raising(ExceptionGroup("outer", [ExceptionGroup("inner", [error])]))
-    assert told(capsys) == (code, "", text)
+    assert run_status(capsys) == (code, "", text)
 
 
-def test_several_errors_at_once_are_shown_whole(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_errors_in_a_group_print_the_traceback_of_each(
+    raising: Raising, capsys: pytest.CaptureFixture[str]
+) -> None:
     raising(ExceptionGroup("both", [UsageError("one"), ValueError("other")]))
-    code, _, err = told(capsys)
+    code, _, err = run_status(capsys)
     assert code == 1
     assert "UsageError: one" in err and "ValueError: other" in err
 
@@ -141,23 +143,25 @@ def test_several_errors_at_once_are_shown_whole(raising: Raising, capsys: pytest
         ),
     ],
 )
-def test_with_json_an_error_is_one_object_on_stdout_and_stderr_is_silent(
+def test_with_json_an_error_is_one_object_on_stdout_and_stderr_is_empty(
     raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception, expected: dict[str, Any]
 ) -> None:
     raising(error)
-    _, out, err = told(capsys, "--json")
+    _, out, err = run_status(capsys, "--json")
     assert json.loads(out) == {"error": expected}
     assert err == ""
 
 
-def test_a_hint_that_says_something_is_left_as_it_is(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hint_of_the_error_replaces_the_default_hint(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
     raising(UsageError("which run?", hint="bench list runs"))
-    assert told(capsys)[2] == "error: which run?\nhint: bench list runs\n"
+    assert run_status(capsys)[2] == "error: which run?\nhint: bench list runs\n"
 
 
-def test_a_bug_is_exit_1_with_its_traceback(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unexpected_exception_exits_1_with_its_traceback(
+    raising: Raising, capsys: pytest.CaptureFixture[str]
+) -> None:
     raising(ZeroDivisionError("by zero"))
-    code, out, err = told(capsys)
+    code, out, err = run_status(capsys)
     assert (code, out) == (1, "")
     assert err.startswith("Traceback (most recent call last):")
     assert err.endswith(
@@ -165,42 +169,38 @@ def test_a_bug_is_exit_1_with_its_traceback(raising: Raising, capsys: pytest.Cap
     )
 
 
-def test_an_error_of_ours_that_is_a_bug_shows_its_traceback_too(
-    raising: Raising, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plain_BenchError_exits_1_with_its_traceback(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
     raising(BenchError("cannot be"))
-    code, _, err = told(capsys)
+    code, _, err = run_status(capsys)
     assert code == 1
     assert "Traceback" in err and err.endswith("hint: run again with --traceback and report it\n")
 
 
 @pytest.mark.parametrize("error", [UsageError("x"), PermissionError(errno.EACCES, "x")])
-def test_a_traceback_is_shown_when_it_was_asked_for(
+def test_traceback_shows_the_traceback_of_a_known_error(
     raising: Raising, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
     raising(error)
-    assert "Traceback" not in told(capsys)[2]
-    assert told(capsys, "--traceback")[2].startswith("Traceback")
+    assert "Traceback" not in run_status(capsys)[2]
+    assert run_status(capsys, "--traceback")[2].startswith("Traceback")
 
 
-def test_neither_text_nor_traceback_shows_a_secret(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
+def test_secrets_are_redacted_in_messages_and_tracebacks(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
     redactor.learn("the-word-of-this-test")
     raising(CallError("401: the-word-of-this-test"))
-    _, _, err = told(capsys, "--traceback")
+    _, _, err = run_status(capsys, "--traceback")
     assert "the-word-of-this-test" not in err
     assert "error: 401: [redacted]\n" in err
     raising(RuntimeError("the-word-of-this-test"))
-    assert "the-word-of-this-test" not in told(capsys)[2]
+    assert "the-word-of-this-test" not in run_status(capsys)[2]
 
 
-def test_an_escape_code_in_an_error_is_shown_and_not_obeyed(
-    raising: Raising, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_escape_codes_in_an_error_are_printed_escaped(raising: Raising, capsys: pytest.CaptureFixture[str]) -> None:
     raising(ConfigError("bad \x1b[31mkey"))
-    assert told(capsys)[2].startswith("error: bad \\x1b[31mkey\n")
+    assert run_status(capsys)[2].startswith("error: bad \\x1b[31mkey\n")
 
 
-def test_a_reader_that_went_away_is_no_error_of_ours(
+def test_a_closed_pipe_exits_141_without_a_message(
     raising: Raising, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     raising(BrokenPipeError())
@@ -211,9 +211,7 @@ def test_a_reader_that_went_away_is_no_error_of_ours(
     assert capsys.readouterr().err == ""
 
 
-def test_an_error_as_json_for_a_reader_that_went_away_needs_no_traceback(
-    raising: Raising, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_json_error_into_a_closed_pipe_exits_141(raising: Raising, monkeypatch: pytest.MonkeyPatch) -> None:
     raising(ConfigError("bad key"))
     read, write = os.pipe()
     os.close(read)
@@ -225,36 +223,36 @@ def test_an_error_as_json_for_a_reader_that_went_away_needs_no_traceback(
 @pytest.mark.parametrize(
     ("interrupt", "code", "name"), [(KeyboardInterrupt(), 130, "SIGINT"), (interrupts.Terminated(), 143, "SIGTERM")]
 )
-def test_an_interrupt_is_told_with_what_it_found(
+def test_an_interrupt_reports_signal_stage_and_hint(
     raising: Raising, capsys: pytest.CaptureFixture[str], interrupt: KeyboardInterrupt, code: int, name: str
 ) -> None:
     interrupts.stage("the report was being written", hint="bench results r")
     raising(interrupt)
-    assert told(capsys) == (
+    assert run_status(capsys) == (
         code,
         "",
         f"error: the command was stopped by {name}; the report was being written\nhint: bench results r\n",
     )
-    assert json.loads(told(capsys, "--json")[1])["error"]["kind"] == "interrupted"
+    assert json.loads(run_status(capsys, "--json")[1])["error"]["kind"] == "interrupted"
 
 
-def test_sigterm_is_raised_as_an_interrupt_once_we_listen() -> None:
+def test_sigterm_raises_Terminated_after_listen() -> None:
     interrupts.listen()
     with pytest.raises(interrupts.Terminated):
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_command_that_gives_no_code_ended_well(bench: Callable[..., Any]) -> None:
+def test_a_command_without_a_return_value_exits_0(bench: Callable[..., Any]) -> None:
     assert bench("completion", "bash").returncode == 0
 
 
-def test_help_is_on_stdout_and_no_command_is_a_usage_error(bench: Callable[..., Any]) -> None:
+def test_help_exits_0_and_no_command_prints_the_help_and_exits_2(bench: Callable[..., Any]) -> None:
     asked, long = bench("--help").stdout, bench("-h").stdout
     assert asked == long == bench(check=2).stdout
     assert asked.splitlines()[2] == "usage: bench COMMAND [flags]        bench COMMAND --help shows a command's flags"
 
 
-def test_the_version_is_one_line_whose_second_word_is_the_number(
+def test_version_prints_one_line_with_number_commit_and_extras(
     bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bench.version import __version__
@@ -274,8 +272,9 @@ def test_the_version_is_one_line_whose_second_word_is_the_number(
         ("zzzz", "bench --help lists the commands"),
     ],
 )
-def test_an_unknown_command_names_the_nearest(bench: Callable[..., Any], typed: str, hint: str) -> None:
-    assert bench(typed, check=2).stderr == f'error: there is no command "{typed}"\nhint: {hint}\n'
+def test_an_unknown_command_suggests_the_nearest_one(bench: Callable[..., Any], typed: str, hint: str) -> None:
+    done = bench(typed, check=2)
+    assert (done.stdout, done.stderr) == ("", f'error: there is no command "{typed}"\nhint: {hint}\n')
 
 
 @pytest.mark.parametrize(
@@ -304,7 +303,7 @@ def test_an_unknown_command_names_the_nearest(bench: Callable[..., Any], typed: 
         (("run", "--log-file"), "--log-file needs a value", "see bench --help"),
     ],
 )
-def test_a_flag_that_cannot_be_read_names_itself_and_the_page_that_shows_it(
+def test_an_invalid_flag_is_named_with_the_help_that_shows_the_flags(
     bench: Callable[..., Any], arguments: tuple[str, ...], error: str, hint: str
 ) -> None:
     first, second = bench(*arguments, check=2).stderr.splitlines()
@@ -312,13 +311,13 @@ def test_a_flag_that_cannot_be_read_names_itself_and_the_page_that_shows_it(
     assert second == f"hint: {hint}"
 
 
-def test_a_wrong_global_flag_is_told_as_json_where_json_was_asked_for(bench: Callable[..., Any]) -> None:
+def test_an_invalid_global_flag_is_reported_as_json_with_json(bench: Callable[..., Any]) -> None:
     found = json.loads(bench("run", "--display", "loud", "--json", check=2).stdout)["error"]
     assert (found["kind"], found["where"]) == ("usage", None)
 
 
 @pytest.mark.parametrize("name", [name for name, *_ in app.COMMANDS if name not in ("log", "keys")])
-def test_every_command_has_a_page_of_help_that_begins_with_its_usage(bench: Callable[..., Any], name: str) -> None:
+def test_each_command_has_a_help_page_that_begins_with_its_usage(bench: Callable[..., Any], name: str) -> None:
     page = bench(name, "--help").stdout
     assert page.startswith(f"Usage: bench {name}")
     assert "\x1b" not in page
@@ -327,12 +326,14 @@ def test_every_command_has_a_page_of_help_that_begins_with_its_usage(bench: Call
 @pytest.mark.parametrize(
     ("name", "inner"), [("log", ("verify", "abandon")), ("keys", ("new", "list", "rotate", "revoke"))]
 )
-def test_a_command_of_several_lists_them(bench: Callable[..., Any], name: str, inner: tuple[str, ...]) -> None:
+def test_the_help_of_a_command_group_lists_its_subcommands(
+    bench: Callable[..., Any], name: str, inner: tuple[str, ...]
+) -> None:
     page = bench(name, "--help").stdout
     assert all(one in page for one in inner)
 
 
-def test_streams_are_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_utf_8_in_any_locale(monkeypatch: pytest.MonkeyPatch) -> None:
     from bench.cli import console
 
     latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
@@ -344,6 +345,6 @@ def test_streams_are_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) 
     assert latin.buffer.getvalue() == "日本 \\ud83d\n".encode()
 
 
-def test_the_program_is_still_a_function_when_a_command_has_run(bench: Callable[..., Any]) -> None:
+def test_run_and_main_stay_functions_after_a_command_was_imported(bench: Callable[..., Any]) -> None:
     bench("plan", "--providers", "no-memory", "--limit", "1")
     assert callable(cli.run) and callable(cli.main), "no module of a command hides them"

@@ -1,4 +1,4 @@
-"""Verdicts that a judge owes: they count with the failures, are zero in the second denominator, and have a reason."""
+"""Missing verdicts of a judge: they count as failures, are zero in ``value_failures_as_zero``, and have a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODELS = ("--answering-model", "builtin/extractive", "--judge-model", "builtin/s
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four items; of one the judge gives a verdict, of the others it says something else."""
+    """Four items; the judge replies with a verdict to one and with other text to three."""
     folder = tmp_path / "configs/benchmarks/judged"
     folder.mkdir(parents=True)
     rows = [{"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in "1234"]
@@ -37,11 +37,11 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "required_capabilities": ["add_memory", "retrieve_memory"],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    says(tmp_path, monkeypatch, {"Code 1": GOOD, ".": "Correct: yes"})
+    set_replies(tmp_path, monkeypatch, {"Code 1": GOOD, ".": "Correct: yes"})
 
 
-def says(folder: Path, monkeypatch: pytest.MonkeyPatch, replies: dict[str, str]) -> None:
-    """Let the judge reply by what it is asked."""
+def set_replies(folder: Path, monkeypatch: pytest.MonkeyPatch, replies: dict[str, str]) -> None:
+    """Set the replies of the judge by the text of its prompt."""
     lines = (json.dumps({"match": match, "reply": reply}) + "\n" for match, reply in replies.items())
     (folder / "script.jsonl").write_text("".join(lines))
     monkeypatch.setenv("MEMORYBENCH_SCRIPT", str(folder / "script.jsonl"))
@@ -52,7 +52,7 @@ def job(bench: Bench) -> dict[str, Any]:
     return dict(found)
 
 
-def test_too_many_missing_verdicts_make_a_job_invalid_and_name_their_commonest_reason(
+def test_too_many_missing_verdicts_make_a_job_invalid_and_name_the_most_common_reason(
     bench: Bench, judge: None
 ) -> None:
     shown = bench(*RUN, *MODELS, check=4)
@@ -60,7 +60,7 @@ def test_too_many_missing_verdicts_make_a_job_invalid_and_name_their_commonest_r
     assert (job(bench)["valid"], job(bench)["counts"]) == (False, {"correct": 1, "unscored": 3})
 
 
-def test_missing_verdicts_that_are_allowed_are_zero_in_the_second_denominator_and_in_the_receipt(
+def test_allowed_missing_verdicts_count_as_zero_in_value_failures_as_zero_and_in_the_receipt(
     bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench(*RUN, *MODELS, "--max-error-rate", "1")
@@ -77,33 +77,33 @@ def test_missing_verdicts_that_are_allowed_are_zero_in_the_second_denominator_an
     assert bench("verify", str(receipt), check=None).stdout.startswith("VALID")
 
 
-def test_a_judge_that_could_not_be_read_is_asked_again_by_a_rescore(
+def test_rescore_asks_the_judge_again_for_items_with_an_unreadable_reply(
     bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench(*RUN, *MODELS, check=4)
-    says(tmp_path, monkeypatch, {"Code 1": "never asked again", ".": GOOD})
+    set_replies(tmp_path, monkeypatch, {"Code 1": "never asked again", ".": GOOD})
     bench("rescore", "r")
     assert (job(bench)["valid"], job(bench)["counts"]) == (True, {"correct": 4})
 
 
-def test_a_run_of_which_nothing_was_scored_ends_with_4_whatever_is_allowed(
+def test_a_run_without_any_scored_item_exits_4_at_any_max_error_rate(
     bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    says(tmp_path, monkeypatch, {".": "hm"})
+    set_replies(tmp_path, monkeypatch, {".": "hm"})
     shown = bench(*RUN, *MODELS, "--max-error-rate", "1", check=4)
     assert "no item was scored" in shown.stdout
 
 
-def test_without_a_judge_no_verdict_is_owed(bench: Bench, judge: None) -> None:
+def test_without_a_judge_model_unscored_items_are_no_failures(bench: Bench, judge: None) -> None:
     bench(*RUN, *MODELS[:2])
     assert (job(bench)["valid"], job(bench)["counts"]) == (True, {"unscored": 4})
 
 
-def test_a_judge_that_tells_right_from_wrong_is_shown_with_its_rates_and_stays_valid(
+def test_a_job_whose_judge_passes_calibration_shows_its_rates_and_stays_valid(
     bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = [answer for _, kind, answer in probe_answers() if kind in (AnswerKind.RIGHT_OTHER_WORDS,)]
-    says(tmp_path, monkeypatch, {**dict.fromkeys(right, GOOD), "Code": GOOD, ".": GOOD.replace("1", "0")})
+    set_replies(tmp_path, monkeypatch, {**dict.fromkeys(right, GOOD), "Code": GOOD, ".": GOOD.replace("1", "0")})
     bench(*RUN, *MODELS, "--judge-calibration", check=None)
     notes = job(bench)["notes"]
     assert any(note.startswith("judge calibration, builtin/scripted, prompt default: accepts 0%") for note in notes)
@@ -131,6 +131,8 @@ def test_a_judge_that_tells_right_from_wrong_is_shown_with_its_rates_and_stays_v
         (None, "openai/gpt-4o", None),
     ],
 )
-def test_a_judge_of_its_own_kind_is_told(answering: str | None, judge: str, said: str | None) -> None:
+def test_a_judge_of_the_family_of_the_answering_model_gets_a_note(
+    answering: str | None, judge: str, said: str | None
+) -> None:
     found = same_family_note(answering, judge)
     assert (said is None and found is None) or (said is not None and said in (found or ""))

@@ -1,4 +1,4 @@
-"""``bench new``: a config that is valid as it is written, or says what in it was guessed. Nothing is overwritten."""
+"""``bench new``: valid configs, a list of what was guessed, and no overwritten file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMING = "use lower case letters, digits, dots, dashes and underscores"
         ("word-" * 12 + "end", "WORD_" * 8),
     ],
 )
-def test_a_provider_of_any_good_name_is_valid_as_it_is_written(tmp_path: Path, name: str, variable: str) -> None:
+def test_a_new_provider_config_is_valid_for_every_valid_name(tmp_path: Path, name: str, variable: str) -> None:
     made = write_new("provider", name, data=None, workspace=tmp_path)
     assert (made.path, made.guesses) == (tmp_path / "configs/providers" / f"{name}.yaml", ())
     config = load_provider(made.path)
@@ -42,7 +42,7 @@ def test_a_provider_of_any_good_name_is_valid_as_it_is_written(tmp_path: Path, n
 
 @pytest.mark.parametrize("name", ["mine", "0", "true", "2024-01-01"])
 @pytest.mark.parametrize("kind", ["provider", "benchmark"])
-def test_what_is_written_validates(bench: Bench, kind: str, name: str) -> None:
+def test_new_writes_a_config_that_validates(bench: Bench, kind: str, name: str) -> None:
     done = bench("new", kind, name)
     path = done.stdout.strip()
     assert path == f"configs/{kind}s/{name}.yaml"
@@ -50,7 +50,7 @@ def test_what_is_written_validates(bench: Bench, kind: str, name: str) -> None:
     assert "1 config checked, 0 with errors" in bench("validate", path).stdout
 
 
-def test_the_sample_benchmark_runs_and_is_right(bench: Bench) -> None:
+def test_the_new_sample_benchmark_runs_with_all_items_correct(bench: Bench) -> None:
     bench("new", "benchmark", "mine")
     bench("run", "-q", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r")
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
@@ -58,7 +58,7 @@ def test_the_sample_benchmark_runs_and_is_right(bench: Bench) -> None:
 
 
 @each_row("name", ["", "Mine", "-x", ".x", "a b", "a/b", "../x", "é", "x" * 65])
-def test_a_name_that_is_none_writes_nothing(tmp_path: Path, name: str) -> None:
+def test_new_rejects_an_invalid_name_and_writes_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError) as told:
         write_new("provider", name, data=None, workspace=tmp_path)
     assert (str(told.value), told.value.hint) == (f'"{name}" is not a valid name', NAMING)
@@ -66,7 +66,7 @@ def test_a_name_that_is_none_writes_nothing(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["provider", "benchmark"])
-def test_a_file_that_is_there_is_left_as_it_was(bench: Bench, tmp_path: Path, kind: str) -> None:
+def test_new_does_not_overwrite_an_existing_config(bench: Bench, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "configs" / f"{kind}s" / "mine.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("mine: own\n")
@@ -75,7 +75,7 @@ def test_a_file_that_is_there_is_left_as_it_was(bench: Bench, tmp_path: Path, ki
     assert path.read_text() == "mine: own\n"
 
 
-def test_data_of_a_sample_that_is_there_is_not_overwritten_and_no_config_is_left(bench: Bench, tmp_path: Path) -> None:
+def test_new_does_not_overwrite_existing_sample_data_and_leaves_no_config(bench: Bench, tmp_path: Path) -> None:
     rows = tmp_path / "datasets/mine/mine.jsonl"
     rows.parent.mkdir(parents=True)
     rows.write_text("own\n")
@@ -87,7 +87,7 @@ def test_data_of_a_sample_that_is_there_is_not_overwritten_and_no_config_is_left
     assert not (tmp_path / "configs").exists()
 
 
-def test_a_provider_takes_no_data(bench: Bench, tmp_path: Path) -> None:
+def test_new_provider_rejects_data(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a\n1\n")
     done = bench("new", "provider", "mine", "--from", "d.csv", check=2)
     assert done.stderr == "error: --from is only for a benchmark, not for a provider\nhint: remove --from\n"
@@ -104,7 +104,7 @@ def test_a_provider_takes_no_data(bench: Bench, tmp_path: Path) -> None:
         {"uid": "1", "qa": [{"q": "Who?", "a": "Ada"}], "sessions": [["Ada did."]]},
     ],
 )
-def test_fields_with_telling_names_are_no_guess(bench: Bench, tmp_path: Path, row: dict[str, Any]) -> None:
+def test_fields_with_known_names_are_mapped_without_a_guess(bench: Bench, tmp_path: Path, row: dict[str, Any]) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
     said = [
         line.partition(": ")[0] for line in bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.splitlines()
@@ -128,7 +128,7 @@ QUESTION = 'no field looks like question: the name "question" is used'
         ({"a b": "1"}, [ID.format("a b"), HISTORY.format("a b"), QUESTION]),
     ],
 )
-def test_what_no_field_fits_is_said_with_what_stands_there(
+def test_a_field_without_a_known_name_is_reported_as_a_guess(
     bench: Bench, tmp_path: Path, row: dict[str, Any], guesses: list[str]
 ) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
@@ -142,7 +142,7 @@ def test_what_no_field_fits_is_said_with_what_stands_there(
 @pytest.mark.parametrize(
     "name", ["#hash", "a: b", "yes", "null", "- x", "{x", "3", "é 😀", 'quo"te', "line\nbreak", "&a"]
 )
-def test_a_field_of_any_name_is_written_as_yaml_takes_it(bench: Bench, tmp_path: Path, name: str) -> None:
+def test_a_field_of_any_name_is_quoted_as_valid_yaml(bench: Bench, tmp_path: Path, name: str) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps({name: "1", "question": "q"}) + "\n")
     bench("new", "benchmark", "mine", "--from", "d.jsonl")
     assert "0 with errors" in bench("validate", "configs/benchmarks/mine.yaml").stdout
@@ -160,7 +160,7 @@ def test_a_field_of_any_name_is_written_as_yaml_takes_it(bench: Bench, tmp_path:
         ("gone.jsonl", None, "gone.jsonl: cannot read the file: No such file or directory"),
     ],
 )
-def test_data_without_a_row_writes_nothing(
+def test_new_rejects_data_without_rows_and_writes_no_config(
     bench: Bench, tmp_path: Path, file: str, content: str | None, text: str
 ) -> None:
     if content is not None:
@@ -170,7 +170,7 @@ def test_data_without_a_row_writes_nothing(
     assert not (tmp_path / "configs").exists()
 
 
-def test_the_path_of_the_data_is_written_from_the_workspace(tmp_path: Path) -> None:
+def test_the_path_of_the_data_is_relative_to_the_workspace(tmp_path: Path) -> None:
     inside, outside = tmp_path / "w" / "rows.jsonl", tmp_path / "rows.jsonl"
     inside.parent.mkdir()
     for path, written in ((inside, '"./rows.jsonl"'), (outside, f'"{outside}"')):
@@ -179,7 +179,7 @@ def test_the_path_of_the_data_is_written_from_the_workspace(tmp_path: Path) -> N
         assert f"path: {written} " in made.path.read_text()
 
 
-def test_an_error_of_the_data_is_the_data_s(tmp_path: Path) -> None:
+def test_new_reports_an_error_in_the_data_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "d.jsonl").write_text("[1]\n")
     with pytest.raises(DataError, match=r"d\.jsonl:1"):
         write_new("benchmark", "mine", data=tmp_path / "d.jsonl", workspace=tmp_path)

@@ -1,4 +1,4 @@
-"""What somebody new trips over: each stumble is said plainly, with the next thing to type."""
+"""First steps of a new user: each mistake is reported with the next command or value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests import forked
 Bench = Callable[..., Any]
 
 
-def test_a_plan_needs_no_key_and_names_the_ones_a_run_would_need(bench: Bench) -> None:
+def test_plan_needs_no_key_and_names_the_variables_that_a_run_needs(bench: Bench) -> None:
     arguments = ("--providers", "zep", "--answering-model", "gpt-4o", "azure/mine")
     text = bench("plan", *arguments).stdout
     names = "OPENAI_API_KEY, AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT, ZEP_API_KEY"
@@ -30,29 +30,19 @@ def test_a_plan_needs_no_key_and_names_the_ones_a_run_would_need(bench: Bench) -
     assert "OPENAI_API_KEY, which is not set" in bench("run", *arguments, check=2).stderr
 
 
-def test_a_set_variable_is_not_asked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_neither_asks_for_nor_prints_a_variable_that_is_set(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZEP_API_KEY", "z-secret-of-a-test")
     text = bench("plan", "--providers", "zep").stdout
     assert "needs" not in text
     assert "z-secret" not in text
 
 
-def test_a_benchmark_file_that_cannot_be_read_is_listed_as_broken_with_its_place(bench: Bench, tmp_path: Path) -> None:
-    folder = tmp_path / "configs/benchmarks"
-    folder.mkdir(parents=True)
-    (folder / "torn.yaml").write_text("name: torn\nversion: [1\n", encoding="utf-8")
-    rows = json.loads(bench("list", "benchmarks", "--json").stdout)["benchmarks"]
-    torn = next(row for row in rows if row["name"] == "torn")
-    assert torn["state"] == "broken"
-    assert "torn.yaml:3:1" in torn["description"]
-
-
-def test_a_run_file_that_is_not_there_is_called_a_file(bench: Bench) -> None:
+def test_a_missing_run_file_is_reported_as_a_file_only_if_given_as_a_path(bench: Bench) -> None:
     assert "--config nowhere/r.yaml: no such file" in bench("run", "-c", "nowhere/r.yaml", check=2).stderr
     assert 'no run "nightly"' in bench("run", "-c", "nightly", check=2).stderr
 
 
-def test_where_run_files_are_and_which_there_are_is_said(bench: Bench, tmp_path: Path) -> None:
+def test_a_missing_run_file_lists_the_folder_and_the_existing_run_files(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "configs/runs"
     folder.mkdir(parents=True)
     (folder / "nightly.yaml").write_text("limit: 3\n")
@@ -63,7 +53,7 @@ def test_where_run_files_are_and_which_there_are_is_said(bench: Bench, tmp_path:
 
 
 @pytest.mark.parametrize("kind", ["provider", "benchmark"])
-def test_a_new_config_names_its_schema_and_the_schema_accepts_it(bench: Bench, tmp_path: Path, kind: str) -> None:
+def test_a_new_config_names_its_json_schema_and_matches_it(bench: Bench, tmp_path: Path, kind: str) -> None:
     bench("new", kind, "mine")
     path = tmp_path / "configs" / f"{kind}s" / "mine.yaml"
     first, _, rest = path.read_text().partition("\n")
@@ -73,13 +63,13 @@ def test_a_new_config_names_its_schema_and_the_schema_accepts_it(bench: Bench, t
     bench("validate", str(path))
 
 
-def test_new_says_what_it_wrote_as_json(bench: Bench, tmp_path: Path) -> None:
+def test_new_json_has_the_path_and_the_next_command(bench: Bench, tmp_path: Path) -> None:
     found = json.loads(bench("new", "benchmark", "mine", "--json").stdout)
     assert (tmp_path / found["path"]).is_file()
     assert found["next"] == f"bench validate {found['path']}"
 
 
-def test_the_next_command_works_from_where_the_user_is(bench: Bench, tmp_path: Path) -> None:
+def test_suggested_commands_include_the_workspace(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "my place").mkdir()
     arguments = ("--workspace", "my place", "run", "--providers", "no-memory", "--limit", "2", "--run-id", "r")
     done = bench(*arguments)
@@ -87,13 +77,13 @@ def test_the_next_command_works_from_where_the_user_is(bench: Bench, tmp_path: P
     bench("results", "r", "--workspace", "my place")
 
 
-def test_status_names_the_phases_in_their_order(bench: Bench) -> None:
+def test_status_lists_the_phases_in_order(bench: Bench) -> None:
     bench("run", "--providers", "bm25", "--limit", "2", "--run-id", "r")
     found = json.loads(bench("status", "r", "--json").stdout)
     assert list(found["phases"]) == ["ingest", "index", "search", "answer", "evaluate"]
 
 
-def test_no_number_is_cut_on_a_terminal_that_is_too_narrow(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_show_every_number_on_a_narrow_terminal(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench("run", "--providers", "full-context", "no-memory", "--sample", "24", "--run-id", "r")
     monkeypatch.setenv("COLUMNS", "40")
     text = bench("results", "r").stdout
@@ -103,7 +93,7 @@ def test_no_number_is_cut_on_a_terminal_that_is_too_narrow(bench: Bench, monkeyp
     assert "bench results r --by question_type shows all 6 types" in text
 
 
-def test_what_child_processes_print_stays_out_of_the_event_stream(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_output_of_child_processes_is_not_in_the_json_event_stream(tmp_path: Path, environment: dict[str, str]) -> None:
     words = ["run", "--providers", "no-memory", "--limit", "2", "--json", "--on-end", "echo that was it"]
     done = forked.run(
         [sys.executable, "-m", "bench", *words],
@@ -123,7 +113,9 @@ def test_what_child_processes_print_stays_out_of_the_event_stream(tmp_path: Path
         (("--answer-prompt", "nowhere.txt"), "no such prompt file: nowhere.txt"),
     ],
 )
-def test_a_flag_that_would_silently_do_nothing_is_refused(bench: Bench, flags: tuple[str, ...], said: str) -> None:
+def test_a_flag_that_would_have_no_effect_in_any_job_is_rejected(
+    bench: Bench, flags: tuple[str, ...], said: str
+) -> None:
     done = bench("run", "--providers", "bm25", "--limit", "1", *flags, check=2)
     assert said in done.stderr
 
@@ -138,11 +130,11 @@ def test_a_flag_that_would_silently_do_nothing_is_refused(bench: Bench, flags: t
         (("--sample", "999"), "--sample 999: demo has 160 matching items, so all are used"),
     ],
 )
-def test_a_flag_without_effect_is_told(bench: Bench, flags: tuple[str, ...], said: str) -> None:
+def test_plan_notes_a_flag_without_effect(bench: Bench, flags: tuple[str, ...], said: str) -> None:
     assert said in bench("plan", "--providers", "no-memory", *flags).stdout
 
 
-def test_a_table_shows_escape_codes_of_a_dataset_instead_of_obeying_them(bench: Bench, tmp_path: Path) -> None:
+def test_results_print_escape_codes_of_a_dataset_as_text(bench: Bench, tmp_path: Path) -> None:
     rows = [{"id": "a", "content": "c", "question": "q", "answer": "r", "type": "\x1b[31mred\0"}]
     folder = tmp_path / "configs/benchmarks"
     folder.mkdir(parents=True)
@@ -169,11 +161,11 @@ metrics: [accuracy]
 """
 
 
-def test_a_k_beyond_reason_is_a_usage_error(bench: Bench) -> None:
+def test_a_k_of_twenty_digits_is_a_usage_error(bench: Bench) -> None:
     assert "--k" in bench("run", "-k", "9" * 20, "--providers", "bm25", "--limit", "1", check=2).stderr
 
 
-def test_validate_counts_configs_and_lists_every_error_of_each(bench: Bench, tmp_path: Path) -> None:
+def test_validate_counts_configs_and_lists_all_errors_of_each(bench: Bench, tmp_path: Path) -> None:
     for name in ("b1", "b2"):
         file = tmp_path / f"configs/benchmarks/{name}.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -183,17 +175,17 @@ def test_validate_counts_configs_and_lists_every_error_of_each(bench: Bench, tmp
     assert done.stdout.splitlines()[-1] == "2 configs checked, 2 with errors"
 
 
-def test_a_store_without_vectors_names_an_embedding_model_that_needs_no_key(bench: Bench) -> None:
+def test_a_vector_store_without_embeddings_hints_at_a_model_without_a_key(bench: Bench) -> None:
     refused = bench("run", "demo", "chroma", check=2).stderr
     assert refused.rstrip().endswith("; or use --embedding-model local/bge-small-en-v1.5, which needs no key")
 
 
-def test_a_judge_without_work_is_named_below_the_table(bench: Bench) -> None:
+def test_a_judge_model_without_a_use_is_noted_below_the_results(bench: Bench) -> None:
     done = bench("run", "demo", "bm25", "--limit", "2", "--judge-model", "openai/gpt-4o")
     assert "note: --judge-model has no effect: no evaluator of this run uses a judge" in done.stderr.splitlines()
 
 
-def test_a_service_that_is_not_there_is_named_by_its_address(bench: Bench, tmp_path: Path) -> None:
+def test_doctor_names_the_address_on_which_nothing_listens(bench: Bench, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -205,7 +197,7 @@ def test_a_service_that_is_not_there_is_named_by_its_address(bench: Bench, tmp_p
     assert "hint: start with the first failed check" in done.stderr
 
 
-def test_a_manifest_of_exact_matches_has_question_types(bench: Bench, tmp_path: Path) -> None:
+def test_an_exact_match_manifest_with_type_field_has_question_types(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "configs/benchmarks/kinds"
     folder.mkdir(parents=True)
     manifest = {
@@ -223,7 +215,7 @@ def test_a_manifest_of_exact_matches_has_question_types(bench: Bench, tmp_path: 
     assert {"easy", "hard"} <= set(re.findall("easy|hard", bench("results", "r", "--by", "question_type").stdout))
 
 
-def test_the_package_names_its_functions() -> None:
+def test_the_package_lists_its_public_functions() -> None:
     import bench as package
 
     assert {"plan", "run", "report", "compare", "resume", "frames"} <= set(dir(package))
@@ -237,5 +229,5 @@ def test_the_package_names_its_functions() -> None:
         ("results r1 bm25", 'unexpected argument: "bm25"'),
     ],
 )
-def test_a_line_that_cannot_be_read_is_answered_without_a_python_list(bench: Bench, line: str, text: str) -> None:
+def test_argument_errors_contain_no_python_list(bench: Bench, line: str, text: str) -> None:
     assert bench(*line.split(), check=2).stderr.startswith(f"error: {text}\n")

@@ -1,4 +1,4 @@
-"""What exits 2 before the first call leaves nothing behind."""
+"""A command that exits 2 before the first call leaves no files."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ def wrote(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_missing_before_the_first_call_leaves_nothing(bench: Bench, tmp_path: Path, way: str) -> None:
+def test_a_run_that_lacks_a_key_model_or_file_exits_2_and_leaves_no_files(
+    bench: Bench, tmp_path: Path, way: str
+) -> None:
     (tmp_path / "configs/providers").mkdir(parents=True)
     (tmp_path / "taken").write_text("a file where a folder is needed")
     if way in FILES:
@@ -70,7 +72,7 @@ def test_what_is_missing_before_the_first_call_leaves_nothing(bench: Bench, tmp_
     assert json.loads(bench("list", "runs", "--json").stdout)["runs"] == []
 
 
-def test_an_earlier_run_stays_when_the_next_one_cannot_begin(bench: Bench, tmp_path: Path) -> None:
+def test_an_existing_run_is_unchanged_if_the_next_run_or_fork_cannot_start(bench: Bench, tmp_path: Path) -> None:
     bench("run", "--limit", "2", "--display", "none", "--providers", "bm25", "--run-id", "r1")
     before = wrote(tmp_path)
     bench("fork", "r1", "--from", "answer", "--answering-model", "openai/gpt-4o-mini", "--run-id", "r2", check=2)
@@ -78,7 +80,7 @@ def test_an_earlier_run_stays_when_the_next_one_cannot_begin(bench: Bench, tmp_p
     assert wrote(tmp_path) == before
 
 
-def test_a_process_that_comes_second_takes_nothing_from_the_first(tmp_path: Path) -> None:
+def test_startup_cleanup_keeps_the_journal_of_another_process(tmp_path: Path) -> None:
     with pytest.raises(UsageError), StartupFolders.of(tmp_path / "checkpoints/r", tmp_path / "results/r"):
         (tmp_path / "checkpoints/r").mkdir(parents=True)
         (tmp_path / "checkpoints/r/journal.sqlite").write_text("of the first")
@@ -87,7 +89,7 @@ def test_a_process_that_comes_second_takes_nothing_from_the_first(tmp_path: Path
     assert not (tmp_path / "results").exists()
 
 
-def test_a_run_that_cannot_begin_is_not_announced(
+def test_a_run_that_cannot_start_is_not_announced_in_the_log(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))

@@ -1,4 +1,4 @@
-"""Gold overlays: a score is shown raw, without the doubted golds, and beside how high it could be at all."""
+"""Gold overlays: scores are shown raw, corrected, and with their ceiling."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def gold(bench: Bench, run: str) -> dict[str, Any]:
     return found
 
 
-def test_listed_items_are_left_out_of_the_corrected_score(bench: Bench, overlay: Callable[..., None]) -> None:
+def test_items_of_an_overlay_are_excluded_from_the_corrected_score(bench: Bench, overlay: Callable[..., None]) -> None:
     overlay({"id": "c3", "kind": "wrong_answer"})
     bench(*RUN, "r")
     found = gold(bench, "r")
@@ -53,7 +53,7 @@ def test_listed_items_are_left_out_of_the_corrected_score(bench: Bench, overlay:
     assert "ceiling 0.7500" in bench("results", "r").stdout
 
 
-def test_an_overlay_may_be_named_by_its_file(bench: Bench, overlay: Callable[..., None], tmp_path: Path) -> None:
+def test_an_overlay_can_be_given_as_a_file_path(bench: Bench, overlay: Callable[..., None], tmp_path: Path) -> None:
     overlay({"id": "c3", "kind": "wrong_gold"})
     manifest = next(tmp_path.rglob("codes/manifest.json"))
     manifest.write_text(manifest.read_text().replace('"overlay": "audit"', '"overlay": "overlays/audit.yaml"'))
@@ -69,7 +69,7 @@ def test_a_raw_score_above_the_ceiling_is_flagged(bench: Bench, overlay: Callabl
     assert "above the ceiling" in bench("results", "r").stdout
 
 
-def test_a_rescore_counts_listed_items_against_their_corrected_answer(
+def test_rescore_scores_overlay_items_against_their_corrected_answer(
     bench: Bench, overlay: Callable[..., None]
 ) -> None:
     bench(*RUN, "r")
@@ -78,7 +78,7 @@ def test_a_rescore_counts_listed_items_against_their_corrected_answer(
     overlay({"id": "c3", "kind": "wrong_answer", "corrected_answer": "3"}, {"id": "c0", "kind": "ambiguous"})
     bench("rescore", "r")
     scores = gold(bench, "r")["metrics"]["correctness"]
-    assert scores["raw"] == 0.75, "the dataset's own gold stays what it was"
+    assert scores["raw"] == 0.75, "the gold of the dataset is unchanged"
     assert scores["corrected"] == 1.0 and scores["ceiling"] == 0.5 and scores["n_listed"] == 2
 
 
@@ -92,7 +92,7 @@ def test_a_rescore_counts_listed_items_against_their_corrected_answer(
         (({"id": "c1", "kind": "x", "nte": "y"},), {}, "note"),
     ],
 )
-def test_an_overlay_that_does_not_fit_starts_nothing(
+def test_an_overlay_that_does_not_match_the_benchmark_is_rejected_before_the_run(
     bench: Bench, overlay: Callable[..., None], items: tuple[dict[str, str], ...], changes: dict[str, str], text: str
 ) -> None:
     overlay(*items, **changes)

@@ -1,4 +1,4 @@
-"""Several judges and judge prompts over the same answers: agreement, majority, what differs, and ``bench dispute``."""
+"""Several judges and prompts over the same answers: agreement, majority, ``bench dispute``, ``bench review``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSED: dict[str, str] = {}
 
 
 def judged(body: dict[str, Any]) -> Reply:
-    """Lenient takes all; the strict prompt takes even numbers; the judge "hard" takes only what 4 divides."""
+    """Accept all for the lenient prompt, even numbers for the strict one, and multiples of 4 for judge "hard"."""
     text = body["messages"][-1]["content"]
     if REFUSED.get(body["model"], "\0") in text:
         return 400, {"error": {"message": "refused"}}
@@ -77,7 +77,9 @@ def answered(tmp_path: Path, stub: Stub, ran: Callable[..., None]) -> Stub:
 TWO = ("--judge-model", "openai/soft", "openai/hard", "--judge-prompt", "lenient.txt", "--judge-prompt", "strict.txt")
 
 
-def test_two_judges_and_two_prompts_are_one_command_and_nothing_is_answered_again(answered: Stub, bench: Bench) -> None:
+def test_rescore_with_two_judges_and_prompts_judges_each_pair_without_answering_again(
+    answered: Stub, bench: Bench
+) -> None:
     before = len(answered.asked)
     lines = [json.loads(line) for line in bench("rescore", "r", *TWO, "--json").stdout.splitlines()]
     assert len(answered.asked) == before + 24, "soft has judged all with the lenient prompt before"
@@ -100,10 +102,10 @@ def test_two_judges_and_two_prompts_are_one_command_and_nothing_is_answered_agai
     assert panel["differ"][0]["expected"] == "1"
 
 
-def test_the_tables_name_class_and_digest_and_a_single_judge_has_none(answered: Stub, bench: Bench) -> None:
+def test_rescore_tables_show_class_digest_and_agreement_only_for_several_judges(answered: Stub, bench: Bench) -> None:
     text = bench("rescore", "r", *TWO).stdout
     assert "Judge prompt lenient" in text and "Judge openai/hard: bm25 answers 25%" in " ".join(text.split())
-    assert "is best" not in text and "like for like" not in text, "a judge wins nothing"
+    assert "is best" not in text and "like for like" not in text, "judges are not ranked"
     assert "left to right by openai/soft, lenient; openai/hard, lenient; openai/soft, strict" in " ".join(text.split())
     assert "Agreement of the judges: codes x bm25" in text and "Krippendorff alpha" in text
     assert "class" in text and "(majority)" in text and "Items on which the judges differ" in text
@@ -122,7 +124,7 @@ def panel(*columns: str) -> Panel:
     return Panel(side="s", benchmark="b", cells=tuple(cells), types=dict.fromkeys(keys, "t"))
 
 
-def test_a_table_says_what_it_leaves_out_and_shows_no_row_twice() -> None:
+def test_tables_count_omitted_rows_and_skip_the_row_of_a_single_question_type() -> None:
     found = panel("1" * 25, "0" * 25)
     assert [row[0] for row in agreement_grid(found).rows] == ["(all)"], "one type needs no row of its own"
     assert (
@@ -131,7 +133,7 @@ def test_a_table_says_what_it_leaves_out_and_shows_no_row_twice() -> None:
     )
 
 
-def test_alpha_and_kappa_are_those_of_a_worked_example() -> None:
+def test_alpha_and_kappa_equal_a_published_example() -> None:
     """Two coders, ten units, binary: alpha = 0.095, as in Krippendorff's introduction of binary data."""
     found = panel("0100000000", "1110010010").agreement()
     assert found.alpha == pytest.approx(0.095, abs=5e-4)
@@ -139,7 +141,7 @@ def test_alpha_and_kappa_are_those_of_a_worked_example() -> None:
     assert found.pairs[0].kappa == pytest.approx(0.2)  # by hand: chance is 0.9 * 0.5 + 0.1 * 0.5
 
 
-def test_a_missing_verdict_counts_in_no_pair_and_a_tie_in_no_majority() -> None:
+def test_a_missing_verdict_is_excluded_from_pairs_and_a_tie_from_the_majority() -> None:
     found = panel("11-0", "10-1", "1--0")
     agreement = found.agreement()
     assert [(pair.n, pair.flips) for pair in agreement.pairs] == [(3, 2), (2, 0), (2, 1)]
@@ -152,15 +154,15 @@ def test_a_missing_verdict_counts_in_no_pair_and_a_tie_in_no_majority() -> None:
 # ------------------------------------------------------------------------ bench dispute
 
 
-def told(bench: Bench, *targets: str, flags: tuple[str, ...] = TWO) -> dict[str, Any]:
+def dispute(bench: Bench, *targets: str, flags: tuple[str, ...] = TWO) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(bench("dispute", *targets, *flags, "--json").stdout)
     return found
 
 
-def test_a_run_is_disputed_in_one_table_and_no_verdict_is_paid_twice(answered: Stub, bench: Bench) -> None:
-    found = told(bench, "r")
+def test_dispute_shows_a_run_in_one_table_and_reuses_paid_verdicts(answered: Stub, bench: Bench) -> None:
+    found = dispute(bench, "r")
     asked = len(answered.asked)
-    assert told(bench, "r") == found and len(answered.asked) == asked
+    assert dispute(bench, "r") == found and len(answered.asked) == asked
     (side,) = found["sides"]
     assert [(cell["judge"], cell["prompt"], cell["value"]) for cell in side["cells"]] == [
         ("openai/soft", "lenient", 1.0), ("openai/hard", "lenient", 1.0),
@@ -178,12 +180,12 @@ def test_a_run_is_disputed_in_one_table_and_no_verdict_is_paid_twice(answered: S
     assert "Items on which the judges differ" in Path("d.html").read_text()
 
 
-def test_labels_of_people_say_which_judge_of_a_dispute_is_wrong(answered: Stub, bench: Bench) -> None:
-    assert "judge_error" not in told(bench, "r")["sides"][0]
+def test_dispute_shows_the_error_of_each_judge_against_human_labels(answered: Stub, bench: Bench) -> None:
+    assert "judge_error" not in dispute(bench, "r")["sides"][0]
     bench("review", "r", "--n", "8")
-    filled(lambda n: n % 2 == 0)
+    fill_in_labels(lambda n: n % 2 == 0)
     bench("review", "r", "--labels", "review.tsv")
-    found = told(bench, "r")
+    found = dispute(bench, "r")
     (side,) = found["sides"]
     assert [one["value"] for one in side["judge_error"]] == [0.5, 0.5, 0.0, 0.25]
     assert (side["corrected"]["value"], side["corrected"]["labelled"]) == (0.5, 8)
@@ -192,7 +194,7 @@ def test_labels_of_people_say_which_judge_of_a_dispute_is_wrong(answered: Stub, 
     assert "0.2500 [0.2500, 0.2500]" in bench("dispute", "r", *TWO).stdout
 
 
-def test_a_dispute_asks_only_for_verdicts_that_no_command_has_paid_for(answered: Stub, bench: Bench) -> None:
+def test_dispute_requests_only_verdicts_that_are_not_stored(answered: Stub, bench: Bench) -> None:
     bench("rescore", "r", *TWO)
     asked = len(answered.asked)
     done = bench("dispute", "r", *TWO, "--json")
@@ -204,7 +206,7 @@ def test_a_dispute_asks_only_for_verdicts_that_no_command_has_paid_for(answered:
     assert len(answered.asked) == asked + 16
 
 
-def test_a_call_that_failed_is_named_and_made_again_by_the_next_dispute(
+def test_dispute_names_a_failed_call_and_the_next_dispute_repeats_it(
     answered: Stub, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(REFUSED, "hard", "The code is 3.")
@@ -245,14 +247,14 @@ SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_published_file_is_mapped_and_what_does_not_map_is_counted(
+def test_dispute_maps_rows_of_a_published_file_and_counts_the_unmapped(
     answered: Stub,
     bench: Bench,
     shape: str,
 ) -> None:
     rows = [SHAPES[shape](n) for n in range(3)]
     Path("theirs.json").write_text(json.dumps({"0": rows, "1": [SHAPES[shape](99), SHAPES[shape](0)]}))
-    found = told(bench, "theirs.json", flags=(*TWO, "--benchmark", "codes"))
+    found = dispute(bench, "theirs.json", flags=(*TWO, "--benchmark", "codes"))
     (side,) = found["sides"]
     assert side["source"].startswith(f"{shape.split()[0]}: 3 of 5 rows mapped to items, 1 not mapped")
     assert side["source"].endswith("1 for an item that already has a row")
@@ -260,7 +262,7 @@ def test_a_published_file_is_mapped_and_what_does_not_map_is_counted(
     assert side["leak_check"] == side["context_share"] == "unknown"
 
 
-def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
+def test_dispute_of_two_sides_names_the_leader_and_accepts_a_receipt(
     answered: Stub,
     bench: Bench,
     monkeypatch: pytest.MonkeyPatch,
@@ -272,7 +274,7 @@ def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
     Path("even.jsonl").write_text(
         "".join(json.dumps({"item": f"c{n}", "answer": f"It is {n}."}) + "\n" for n in (0, 2, 4))
     )
-    found = told(bench, receipt, "even.jsonl")
+    found = dispute(bench, receipt, "even.jsonl")
     assert [side["source"].split(",")[0] for side in found["sides"]] == [
         "receipt of bm25", "answers: 3 of 3 rows mapped to items",
     ]  # fmt: skip
@@ -294,7 +296,7 @@ def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
         (("x.json", *TWO, "--benchmark", "demo"), "no row has the fields of a known format"),
     ],
 )
-def test_what_a_dispute_lacks_is_named(bench: Bench, arguments: tuple[str, ...], text: str) -> None:
+def test_dispute_names_the_missing_argument(bench: Bench, arguments: tuple[str, ...], text: str) -> None:
     Path("x.json").write_text('{"rows": [{"a": 1}]}')
     assert text in bench("dispute", *arguments, check=2).stderr
 
@@ -302,8 +304,8 @@ def test_what_a_dispute_lacks_is_named(bench: Bench, arguments: tuple[str, ...],
 # ------------------------------------------------------------------------- bench review
 
 
-def filled(right: Callable[[int], bool], *, only: int = 99) -> None:
-    """Label the drawn answers as a person would who knows which codes are right."""
+def fill_in_labels(right: Callable[[int], bool], *, only: int = 99) -> None:
+    """Label the drawn answers as a person who knows which codes are right."""
     head, *rows = Path("review.tsv").read_text().splitlines()
     done = []
     for at, cells in enumerate(line.split("\t") for line in rows):
@@ -312,12 +314,12 @@ def filled(right: Callable[[int], bool], *, only: int = 99) -> None:
     Path("review.tsv").write_text("\n".join([head, *done]) + "\n")
 
 
-def test_labels_of_people_correct_the_score_and_measure_the_judge(answered: Stub, bench: Bench) -> None:
+def test_human_labels_correct_the_score_and_measure_the_judge_error(answered: Stub, bench: Bench) -> None:
     asked = len(answered.asked)
     bench("review", "r", "--n", "8")
     text = Path("review.tsv").read_text()
     assert "bm25" not in text and "lenient" not in text and text.count("\n") == 9
-    filled(lambda n: n % 2 == 0)
+    fill_in_labels(lambda n: n % 2 == 0)
     (job,) = json.loads(bench("review", "r", "--labels", "review.tsv", "--json").stdout)["jobs"]
     assert job["corrected"]["value"] == 0.5 and job["corrected"]["interval"]["method"] == "ppi_stratified_mover"
     assert job["corrected"]["interval"]["low"] == job["corrected"]["interval"]["high"] == 0.5
@@ -331,7 +333,7 @@ def test_labels_of_people_correct_the_score_and_measure_the_judge(answered: Stub
     assert json.loads(bench("status", "r", "--json").stdout)["state"] == "complete"
 
 
-def test_all_judges_share_one_sample_and_every_output_states_the_same_error(
+def test_all_judges_share_one_sample_and_each_output_shows_the_same_error(
     answered: Stub, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -339,9 +341,9 @@ def test_all_judges_share_one_sample_and_every_output_states_the_same_error(
     bench("rescore", "r", *TWO)
     assert "6 answers;" in bench("review", "r", "--n", "6").stderr
     assert len(Path("review.tsv").read_text().splitlines()) == 1 + 6
-    filled(lambda n: n % 2 == 0)
+    fill_in_labels(lambda n: n % 2 == 0)
     jobs = json.loads(bench("review", "r", "--labels", "review.tsv", "--json").stdout)["jobs"]
-    (side,) = told(bench, "r")["sides"]
+    (side,) = dispute(bench, "r")["sides"]
     assert [one["judge_error"] for one in jobs] == side["judge_error"][2:], "the strict prompt was the last"
     assert {json.dumps(one["corrected"]) for one in jobs} == {json.dumps(
         {name: side["corrected"][name] for name in ("value", "interval")}
@@ -359,32 +361,32 @@ def test_all_judges_share_one_sample_and_every_output_states_the_same_error(
             assert text in output, where
 
 
-def test_a_larger_draw_keeps_the_labels_of_a_smaller_one(answered: Stub, bench: Bench) -> None:
+def test_a_larger_sample_keeps_the_labels_of_a_smaller_one(answered: Stub, bench: Bench) -> None:
     bench("review", "r", "--n", "4")
-    filled(lambda n: n % 2 == 0)
+    fill_in_labels(lambda n: n % 2 == 0)
     bench("review", "r", "--labels", "review.tsv")
     assert "7 answers, 4 of them have a label" in bench("review", "r", "--n", "7").stderr
     labels = [line.rpartition("\t")[2] for line in Path("review.tsv").read_text().splitlines()[1:]]
     assert labels.count("") == 3 and set(labels) == {"", "right", "wrong"}
 
 
-def test_an_answer_that_two_judges_saw_is_labelled_once(answered: Stub, bench: Bench) -> None:
+def test_an_answer_that_two_judges_scored_is_labeled_once(answered: Stub, bench: Bench) -> None:
     bench("rescore", "r", *TWO)
     bench("review", "r", "--n", "8")
     assert len(Path("review.tsv").read_text().splitlines()) == 9
-    filled(lambda n: n % 2 == 0)
+    fill_in_labels(lambda n: n % 2 == 0)
     soft, hard = json.loads(bench("review", "r", "--labels", "review.tsv", "--json").stdout)["jobs"]
     assert (soft["judge"], soft["judge_error"]["value"]) == ("openai/soft", 0.0)
     assert (hard["judge"], hard["judge_error"]["value"]) == ("openai/hard", 0.25)
     assert soft["corrected"]["value"] == hard["corrected"]["value"] == 0.5
 
 
-def test_a_part_of_the_labels_has_an_interval_and_serves_the_next_scoring_too(answered: Stub, bench: Bench) -> None:
+def test_partial_labels_give_an_interval_and_apply_to_the_next_rescore(answered: Stub, bench: Bench) -> None:
     bench("review", "r", "--n", "4")
     before = Path("review.tsv").read_text()
     bench("review", "r", "--n", "4")
     assert Path("review.tsv").read_text() == before, "the same draw again"
-    filled(lambda n: True, only=3)
+    fill_in_labels(lambda n: True, only=3)
     bench("review", "r", "--labels", "review.tsv")
     (job,) = json.loads(bench("review", "r", "--json").stdout)["jobs"]
     assert job["labelled"] == 3 and job["corrected"]["value"] == 1.0 and 0 < job["corrected"]["interval"]["low"] < 1
@@ -403,7 +405,7 @@ def test_a_part_of_the_labels_has_an_interval_and_serves_the_next_scoring_too(an
         ("HEAD\nID\tright\n", "has 2 cells, but the header has 6"),
     ],
 )
-def test_a_file_of_labels_that_does_not_fit_is_refused(answered: Stub, bench: Bench, text: str, message: str) -> None:
+def test_review_rejects_a_label_file_that_does_not_match(answered: Stub, bench: Bench, text: str, message: str) -> None:
     bench("review", "r", "--n", "2")
     head, row, *_ = Path("review.tsv").read_text().splitlines()
     Path("bad.tsv").write_text(text.replace("HEAD", head).replace("ID", row.split("\t")[0]))

@@ -1,4 +1,4 @@
-"""``bench plan``: what a run would do, cost and take, where each setting comes from; it calls and writes nothing."""
+"""``bench plan``: jobs, calls, cost, time and origin of settings of a run, without a call and without a file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def origins(found: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {one["name"]: (one["value"], one["from"]) for one in found["settings"]}
 
 
-def test_a_plan_writes_nothing(bench: Bench, tmp_path: Path) -> None:
+def test_plan_writes_no_file(bench: Bench, tmp_path: Path) -> None:
     bench("plan", "--providers", "bm25", "--limit", "2")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_job_a_combination_with_its_models_and_items(bench: Bench) -> None:
+def test_plan_lists_one_job_per_provider_and_model_with_its_items(bench: Bench) -> None:
     models = ("none", "builtin/extractive")
     found = planned(bench, "--providers", "bm25", "oracle", "--answering-model", *models, "--limit", "7", "-k", "3")
     jobs = [(one["provider"], one["models"]["answering"], one["n_planned"], one["k"]) for one in found["jobs"]]
@@ -42,7 +42,7 @@ def test_a_job_a_combination_with_its_models_and_items(bench: Bench) -> None:
     }  # fmt: skip
 
 
-def test_the_digest_tells_experiments_apart_and_not_ways_of_running(bench: Bench) -> None:
+def test_the_plan_digest_changes_with_the_experiment_but_not_with_run_options(bench: Bench) -> None:
     base = ("--providers", "bm25", "--limit", "9")
     digest = planned(bench, *base)["plan_digest"]
     for same in (("--concurrency", "3"), ("--start", "2"), ("--run-id", "r"), ("--max-time", "6h"), ("--note", "x")):
@@ -51,7 +51,7 @@ def test_the_digest_tells_experiments_apart_and_not_ways_of_running(bench: Bench
         assert planned(bench, *base, *other)["plan_digest"] != digest, other
 
 
-def test_positional_names_stand_for_their_flags(bench: Bench) -> None:
+def test_positional_arguments_equal_the_benchmark_and_provider_flags(bench: Bench) -> None:
     flags = ("--benchmarks", "demo", "--providers", "bm25", "--limit", "2")
     assert planned(bench, "demo", "bm25", "--limit", "2") == planned(bench, *flags) | {
         "settings": planned(bench, "demo", "bm25", "--limit", "2")["settings"]
@@ -63,7 +63,7 @@ def test_positional_names_stand_for_their_flags(bench: Bench) -> None:
     "flags",
     [("demo", "--benchmarks", "locomo"), ("demo", "bm25", "--providers", "oracle"), ("demo", "--benchmarks=demo")],
 )
-def test_a_name_given_twice_is_refused_and_none_is_dropped_in_silence(
+def test_a_positional_name_combined_with_its_flag_is_rejected(
     bench: Bench, command: str, flags: tuple[str, ...]
 ) -> None:
     told = bench(command, *flags, check=2).stderr
@@ -73,12 +73,12 @@ def test_a_name_given_twice_is_refused_and_none_is_dropped_in_silence(
     )
 
 
-def test_one_name_leaves_the_providers_to_their_flag(bench: Bench) -> None:
+def test_one_positional_benchmark_can_be_combined_with_providers(bench: Bench) -> None:
     found = planned(bench, "demo", "--providers", "bm25", "--limit", "2")
     assert [job["provider"] for job in found["jobs"]] == ["bm25"]
 
 
-def test_each_setting_says_where_it_comes_from(bench: Bench, tmp_path: Path) -> None:
+def test_each_setting_shows_whether_it_comes_from_flag_file_or_default(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text("providers: [bm25]\nlimit: 4\nk: 5\n")
     found = origins(planned(bench, "-c", "r.yaml", "-k", "3"))
     assert found["limit"] == ("4", "run file")
@@ -99,19 +99,19 @@ def test_each_setting_says_where_it_comes_from(bench: Bench, tmp_path: Path) -> 
         (("--label", "a=b"), ("label", "a=b", "flag")),
     ],
 )
-def test_a_flag_is_shown_as_it_was_understood(
+def test_a_flag_is_shown_with_its_parsed_value(
     bench: Bench, flags: tuple[str, ...], expected: tuple[str, str, str]
 ) -> None:
     name, *shown = expected
     assert origins(planned(bench, "--providers", "bm25", "--limit", "2", *flags))[name] == tuple(shown)
 
 
-def test_a_config_value_that_there_is_not_names_those_there_are(bench: Bench) -> None:
+def test_an_unknown_config_field_is_rejected_with_the_known_ones(bench: Bench) -> None:
     told = bench("plan", "--providers", "bm25", "--limit", "2", "--set", "bm25.k1=1.5", check=2).stderr
     assert told.startswith('error: --set bm25: unknown field "k1"\nhint: known fields: ')
 
 
-def test_the_tables_say_the_same(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tables_show_the_same_values_as_the_json(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     shown = bench("plan", "--providers", "bm25", "--limit", "2").stdout
     found = planned(bench, "--providers", "bm25", "--limit", "2")
@@ -123,7 +123,7 @@ def test_the_tables_say_the_same(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     assert "k=10, one memory per turn" in shown
 
 
-def test_a_lane_that_cannot_be_is_skipped_with_its_reason(bench: Bench) -> None:
+def test_a_lane_without_a_required_capability_is_skipped_with_its_reason(bench: Bench) -> None:
     found = planned(bench, "--benchmarks", "demo-deletion", "--providers", "bm25", "oracle")
     reasons = {job["provider"]: job["skipped"] for job in found["jobs"]}
     assert reasons == {"bm25": None, "oracle": "skipped: demo-deletion needs delete_memory, which oracle does not have"}
@@ -131,7 +131,7 @@ def test_a_lane_that_cannot_be_is_skipped_with_its_reason(bench: Bench) -> None:
     assert f"no job is left to run: {reasons['oracle']}\n" in alone
 
 
-def test_a_limit_makes_a_least_time_and_an_unknown_price_is_named(
+def test_a_rate_limit_sets_a_minimum_time_and_unknown_prices_are_named(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key-of-anyone")
@@ -149,7 +149,7 @@ def test_a_limit_makes_a_least_time_and_an_unknown_price_is_named(
     assert ", plus calls without a known price: openai/nobody-knows.answering\n" in shown
 
 
-def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_path: Path) -> None:
+def test_plan_names_unset_variables_and_prints_no_secret(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("ZEP_API_KEY=z-quite-a-secret-word\n")
     done = bench("plan", "--providers", "zep", "mem0", "--limit", "2")
     assert "note: bench run needs variables that are not set: MEM0_API_KEY\n" in done.stdout
@@ -157,7 +157,7 @@ def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_
     assert "variables from .env (variables of the environment take precedence)\n" in done.stderr
 
 
-def test_a_plan_names_the_embedding_model_as_its_results_will(bench: Bench, tmp_path: Path) -> None:
+def test_plan_shows_the_same_embedding_model_as_the_results(bench: Bench, tmp_path: Path) -> None:
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
     from bench.plan import make_plan
@@ -177,7 +177,7 @@ def test_a_plan_names_the_embedding_model_as_its_results_will(bench: Bench, tmp_
     assert said == {name: shown[name] for name in said}
 
 
-def test_a_prompt_that_knows_the_answer_is_named_in_plan_results_and_receipt(
+def test_a_prompt_with_gold_fields_is_named_in_plan_results_and_receipt(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "configs/benchmarks/leaky"
@@ -206,7 +206,7 @@ def test_a_prompt_that_knows_the_answer_is_named_in_plan_results_and_receipt(
     assert any(why.startswith(named) for why in json.loads(receipt.read_text())["reproducibility"]["reasons"])
 
 
-def test_how_many_questions_a_difference_takes_is_planned(bench: Bench) -> None:
+def test_plan_detect_shows_the_items_needed_for_a_difference(bench: Bench) -> None:
     found = json.loads(bench("plan", "demo", "bm25", "--detect", "0.05", "--json").stdout)["detect"]
     (one,) = found
     assert (one["benchmark"], one["clusters"], one["items"]) == ("demo", 8, 160)

@@ -1,4 +1,4 @@
-"""``prices:`` of a run file: each shape is read or is an error with its place."""
+"""``prices:`` of a run file: valid forms and errors with line and column."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_file(workspace: Path, prices: str) -> str:
         ("[faulty]", "4:1", "a map of keys"),
     ],
 )
-def test_a_price_that_nothing_reads_is_an_error_with_its_place(
+def test_an_invalid_price_is_an_error_with_line_and_column(
     bench: Bench, workspace: Path, prices: str, place: str, words: str
 ) -> None:
     path = run_file(workspace, prices)
@@ -65,19 +65,19 @@ def test_a_price_that_nothing_reads_is_an_error_with_its_place(
         ("{faulty: {add: 0.5, search: 0.25}, openai/m: {input: 0, output: 0}}", "USD 5.00"),
     ],
 )
-def test_one_number_is_the_price_of_each_call_of_a_provider(
+def test_a_number_is_the_price_of_each_call_of_a_provider(
     bench: Bench, workspace: Path, prices: str, cost: str
 ) -> None:
     done = bench("plan", "-c", run_file(workspace, prices))
     assert f"cost about {cost}\n" in done.stdout
 
 
-def test_an_estimate_names_the_length_of_the_answers_that_it_assumes(bench: Bench, workspace: Path) -> None:
+def test_the_cost_estimate_names_the_answer_length_that_it_assumes(bench: Bench, workspace: Path) -> None:
     done = bench("plan", "-c", run_file(workspace, "{faulty: 0, openai/m: {input: 1, output: 2}}"))
     assert re.search(r"^cost about USD 0\.\d+, for an answer of 60 tokens; --max-cost is a limit$", done.stdout, re.M)
 
 
-def test_a_price_of_something_that_the_run_does_not_call_is_pointed_out(bench: Bench, workspace: Path) -> None:
+def test_a_price_of_a_model_that_the_run_does_not_call_is_noted(bench: Bench, workspace: Path) -> None:
     done = bench("plan", "-c", run_file(workspace, "{faulty: 1, openai/n: {input: 1, output: 1}}"))
     assert 'the price of "openai/n" has no effect' in done.stdout + done.stderr
     assert "openai/m.answering" in done.stdout

@@ -1,4 +1,4 @@
-"""``bench keys``, ``sign``, ``verify``, ``diff``, ``reproduce``, ``publish``, ``log``: a line a fact."""
+"""``bench keys``, ``sign``, ``verify``, ``diff``, ``reproduce``, ``publish``, ``log``: their output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRINT = re.compile(r"sha256:[0-9a-f]{64}")
 
 @pytest.fixture
 def keys(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A key of both roles; its private half lies in the folder that is given."""
+    """Make a key with both roles and return the folder of its private half."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     bench("keys", "new", "-q")
     (private,) = tmp_path.rglob("default.key")
@@ -29,7 +29,7 @@ def keys(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def receipt(bench: Bench, keys: Path) -> str:
-    """A signed receipt of three items."""
+    """Sign a run of three items and return the path of the receipt."""
     flags = ("--providers", "bm25", "--limit", "3", "--answering-model", "none")
     bench("run", "-q", *flags, "--run-id", "r")
     (line,) = bench("sign", "r").stdout.splitlines()
@@ -40,7 +40,7 @@ def receipt(bench: Bench, keys: Path) -> str:
 # ----------------------------------------------------------------------------- keys
 
 
-def test_signing_twice_keeps_the_receipt_and_says_so(bench: Bench, receipt: str) -> None:
+def test_sign_of_an_unchanged_job_keeps_the_receipt_and_reports_it(bench: Bench, receipt: str) -> None:
     again = bench("sign", "r")
     assert again.stdout == f"kept     demo x bm25  {receipt}\n"
     assert again.stderr == "kept: this key has already signed this job, and nothing has changed since\n"
@@ -59,30 +59,30 @@ def test_signing_twice_keeps_the_receipt_and_says_so(bench: Bench, receipt: str)
         (["receipt,receipt"], ("receipt",)),
     ],
 )
-def test_roles_are_spaced_or_comma_separated(names: list[str] | None, roles: tuple[str, ...]) -> None:
+def test_roles_are_separated_by_spaces_or_commas(names: list[str] | None, roles: tuple[str, ...]) -> None:
     assert read_roles(names) == roles
 
 
 @pytest.mark.parametrize(("names", "word"), [(["signer"], "'signer'"), (["log", "x"], "'x'"), ([","], "''")])
-def test_a_role_that_is_none_names_those_there_are(names: list[str], word: str) -> None:
+def test_an_unknown_role_is_rejected_with_the_known_ones(names: list[str], word: str) -> None:
     with pytest.raises(UsageError) as told:
         read_roles(names)
     assert (str(told.value), told.value.hint) == (f"unknown role {word}", "the roles are receipt and log")
 
 
 @each_row(("value", "text"), [(None, ""), (0, "0"), ("x", "x"), (["a", "b"], "a, b"), ([], "")])
-def test_a_cell_shows_a_list_as_words_and_nothing_as_nothing(value: object, text: str) -> None:
+def test_cell_text_joins_lists_and_shows_none_as_empty(value: object, text: str) -> None:
     assert cell_text(value) == text
 
 
-def test_a_new_key_says_its_fingerprint_and_its_files(bench: Bench, keys: Path) -> None:
+def test_keys_new_prints_fingerprint_and_files(bench: Bench, keys: Path) -> None:
     first, *files = bench("keys", "new", "log-key", "--roles", "log").stdout.splitlines()
     assert re.fullmatch(rf"made log-key: {PRINT.pattern}", first)
     assert any(line.strip().endswith("log-key.key") for line in files)
     assert any(line.strip().endswith("keys/log-key.pub") for line in files)
 
 
-def test_keys_are_listed_with_status_roles_and_range(bench: Bench, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_list_shows_status_roles_and_range(bench: Bench, keys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     bench("keys", "new", "log-key", "--roles", "log")
     table = [line.split() for line in bench("keys", "list").stdout.splitlines() if line.strip()]
@@ -93,11 +93,11 @@ def test_keys_are_listed_with_status_roles_and_range(bench: Bench, keys: Path, m
     assert not any("publicKey" in key for key in listed)
 
 
-def test_a_workspace_without_keys_lists_none(bench: Bench) -> None:
+def test_keys_list_of_a_workspace_without_keys_is_empty(bench: Bench) -> None:
     assert json.loads(bench("keys", "list", "--json").stdout) == {"keys": []}
 
 
-def test_a_rotation_names_the_key_that_takes_over(bench: Bench, keys: Path) -> None:
+def test_keys_rotate_names_the_new_key_and_retires_the_old_one(bench: Bench, keys: Path) -> None:
     (old,) = json.loads(bench("keys", "list", "--json").stdout)["keys"]
     first = bench("keys", "rotate").stdout.splitlines()[0]
     assert first.startswith("default-2 is the new key: sha256:") and old["fingerprint"] not in first
@@ -105,7 +105,7 @@ def test_a_rotation_names_the_key_that_takes_over(bench: Bench, keys: Path) -> N
     assert status == {"default": "retired", "default-2": "active"}
 
 
-def test_a_revocation_names_the_first_index_that_is_not_believed(bench: Bench, keys: Path) -> None:
+def test_keys_revoke_names_the_first_index_that_is_not_accepted(bench: Bench, keys: Path) -> None:
     bench("keys", "rotate", "-q")
     done = bench("keys", "revoke", "default-2", "--from-index", "7", "--reason", "lost")
     assert done.stdout.splitlines()[0].startswith("default-2 is revoked from index 7 on: sha256:")
@@ -122,7 +122,7 @@ def test_a_revocation_names_the_first_index_that_is_not_believed(bench: Bench, k
         (("keys", "rotate", "--old", "nobody"), "nobody"),
     ],
 )
-def test_a_step_that_cannot_be_changes_nothing(bench: Bench, keys: Path, words: tuple[str, ...], text: str) -> None:
+def test_a_rejected_keys_command_changes_no_key(bench: Bench, keys: Path, words: tuple[str, ...], text: str) -> None:
     before = bench("keys", "list", "--json").stdout
     assert text in bench(*words, check=2).stderr
     assert bench("keys", "list", "--json").stdout == before
@@ -131,7 +131,7 @@ def test_a_step_that_cannot_be_changes_nothing(bench: Bench, keys: Path, words: 
 # ------------------------------------------------------------------- sign and verify
 
 
-def test_a_job_that_cannot_be_signed_says_why_and_what_to_do(bench: Bench, keys: Path) -> None:
+def test_sign_of_a_job_without_ended_items_exits_4_with_reason_and_hint(bench: Bench, keys: Path) -> None:
     bench("run", "-q", "--providers", "no-memory", "--limit", "3", "--run-id", "r", "--phases", "ingest,index,search")
     done = bench("sign", "r", check=None)
     assert done.returncode != 0
@@ -139,20 +139,20 @@ def test_a_job_that_cannot_be_signed_says_why_and_what_to_do(bench: Bench, keys:
     assert (done.returncode, done.stderr) == (4, "hint: bench results shows the state of the job\n")
 
 
-def test_only_the_jobs_that_were_named_are_signed(bench: Bench, keys: Path) -> None:
+def test_sign_with_provider_signs_only_the_jobs_of_that_provider(bench: Bench, keys: Path) -> None:
     bench("run", "-q", "--providers", "bm25", "oracle", "--limit", "2", "--answering-model", "none", "--run-id", "r")
     assert [line.split()[3] for line in bench("sign", "r", "--provider", "oracle").stdout.splitlines()] == ["oracle"]
     signed = json.loads(bench("sign", "r", "--json").stdout)["receipts"]
     assert sorted(one["provider"] for one in signed) == ["bm25", "oracle"]
 
 
-def test_a_receipt_may_be_written_where_it_is_wanted(bench: Bench, receipt: str, tmp_path: Path) -> None:
+def test_sign_with_output_writes_receipt_and_items_file_there(bench: Bench, receipt: str, tmp_path: Path) -> None:
     bench("sign", "r", "--output", "mine.json")
     assert bench("verify", "mine.json").stdout.startswith("VALID  mine.json")
     assert [path.name for path in tmp_path.glob("*.items.jsonl")], "its rows lie beside it"
 
 
-def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, receipt: str) -> None:
+def test_verify_of_a_valid_receipt_prints_measurement_items_and_signature(bench: Bench, receipt: str) -> None:
     lines = [line.strip() for line in bench("verify", receipt).stdout.splitlines()]
     assert lines[0].startswith(f"VALID  {receipt}")
     assert lines[1].startswith("measured  demo 1.0.0 x bm25 ")
@@ -174,12 +174,16 @@ def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, re
         (("diff", "RECEIPT", "gone.json"), "gone.json"),
     ],
 )
-def test_what_is_not_there_is_said(bench: Bench, receipt: str, words: tuple[str, ...], text: str) -> None:
+def test_a_missing_argument_or_file_of_verify_publish_sign_and_diff_is_named(
+    bench: Bench, receipt: str, words: tuple[str, ...], text: str
+) -> None:
     given = [receipt if word == "RECEIPT" else word for word in words]
     assert text in bench(*given, check=2).stderr
 
 
-def test_the_openssl_command_is_printed_with_its_folder(bench: Bench, receipt: str, tmp_path: Path) -> None:
+def test_verify_export_writes_the_files_and_prints_the_openssl_command(
+    bench: Bench, receipt: str, tmp_path: Path
+) -> None:
     done = bench("verify", receipt, "--export", "out")
     assert done.stdout.splitlines()[-1].startswith("cd out && openssl pkeyutl ")
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"canonical.bin", "sig.bin", "pub.pem"}
@@ -188,7 +192,7 @@ def test_the_openssl_command_is_printed_with_its_folder(bench: Bench, receipt: s
     assert as_json.stderr.startswith("cd out2 && openssl")
 
 
-def test_a_receipt_that_was_touched_claims_only(bench: Bench, receipt: str) -> None:
+def test_verify_of_a_changed_receipt_exits_5_and_prints_no_measurement(bench: Bench, receipt: str) -> None:
     path = Path(receipt)
     path.write_text(path.read_text().replace('"bm25"', '"bm26"'))
     done = bench("verify", receipt, check=5)
@@ -200,13 +204,13 @@ def test_a_receipt_that_was_touched_claims_only(bench: Bench, receipt: str) -> N
 # -------------------------------------------------------------- diff and reproduce
 
 
-def test_a_receipt_does_not_differ_from_itself(bench: Bench, receipt: str) -> None:
+def test_diff_of_a_receipt_with_itself_is_equal(bench: Bench, receipt: str) -> None:
     lines = bench("diff", receipt, receipt).stdout.splitlines()
     assert lines[:2] == ["same result digest", "like for like"]
     assert json.loads(bench("diff", receipt, receipt, "--json").stdout)["equal"] is True
 
 
-def test_two_experiments_differ_in_named_fields_and_items(bench: Bench, receipt: str) -> None:
+def test_diff_of_different_experiments_exits_8_and_names_the_differing_items(bench: Bench, receipt: str) -> None:
     flags = ("--providers", "bm25", "--limit", "3", "--answering-model", "none", "-k", "1")
     bench("run", "-q", *flags, "--run-id", "other")
     other = bench("sign", "other").stdout.splitlines()[0].rpartition("  ")[2]
@@ -215,12 +219,12 @@ def test_two_experiments_differ_in_named_fields_and_items(bench: Bench, receipt:
     assert "items that differ: irena-q0" in done.stdout
 
 
-def test_items_that_are_not_there_are_not_compared(bench: Bench, receipt: str) -> None:
+def test_diff_without_an_items_file_reports_that_items_were_not_compared(bench: Bench, receipt: str) -> None:
     Path(receipt.replace(".json", ".items.jsonl")).unlink()
     assert bench("diff", receipt, receipt).stdout.splitlines()[-1] == ("items not compared: an items file is missing")
 
 
-def test_a_run_again_gives_the_same(bench: Bench, receipt: str) -> None:
+def test_reproduce_repeats_the_run_with_the_same_result_digest(bench: Bench, receipt: str) -> None:
     done = bench("reproduce", receipt, "--sign")
     first, *rest = done.stdout.splitlines()
     assert re.fullmatch(rf"same  {re.escape(receipt)}  rerun \S+", first)
@@ -233,14 +237,14 @@ def test_a_run_again_gives_the_same(bench: Bench, receipt: str) -> None:
 # ------------------------------------------------------------------ publish and log
 
 
-def test_what_is_published_has_a_place_in_the_log_once(bench: Bench, receipt: str) -> None:
+def test_publish_logs_a_receipt_once(bench: Bench, receipt: str) -> None:
     assert bench("publish", receipt).stdout == "logged at index 1 of results/published\n"
     assert bench("publish", receipt).stdout == "already logged at index 1 of results/published\n"
     checked = bench("log", "verify").stdout.splitlines()[0]
     assert re.match(r"\w+  results/published: log of 2 entries, root ", checked)
 
 
-def test_what_is_taken_back_says_why_ever_after(bench: Bench, receipt: str) -> None:
+def test_verify_of_a_retracted_receipt_exits_4_with_the_reason(bench: Bench, receipt: str) -> None:
     bench("publish", receipt)
     receipt_id = json.loads(Path(receipt).read_text())["receiptId"]
     assert bench("publish", "--retract", receipt_id, "--reason", "a wrong prompt").stdout.startswith(

@@ -38,7 +38,7 @@ def trec(path: Path) -> dict[str, dict[str, float]]:
 
 
 def trec_means(folder: Path, stem: str) -> dict[str, float]:
-    """Means over the qrels' queries; a query without a ranking counts 0."""
+    """Return the means over the queries of the qrels; a query without a ranking counts 0."""
     qrels = trec(folder / f"{stem}.qrels")
     measures = {"success_5", "success_10", "recall_10", "ndcg_cut_10", "recip_rank"}
     import pytrec_eval  # loads numpy
@@ -52,14 +52,16 @@ def trec_means(folder: Path, stem: str) -> dict[str, float]:
     }
 
 
-def test_trec_eval_agrees_with_every_retrieval_metric(bench: Bench, run: str, results: Results, tmp_path: Path) -> None:
+def test_trec_eval_agrees_with_each_retrieval_metric_of_an_export(
+    bench: Bench, run: str, results: Results, tmp_path: Path
+) -> None:
     bench("export", run, "--format", "trec", "--output", "trec")
     for job in results(run)["jobs"]:
         for name, value in trec_means(tmp_path / "trec", f"demo__{job['provider']}").items():
             assert job["metrics"][name]["value"] == pytest.approx(value, abs=TOLERANCE), (job["provider"], name)
 
 
-def test_every_export_has_one_row_a_job_and_item(bench: Bench, run: str, tmp_path: Path) -> None:
+def test_each_export_format_has_one_row_per_job_and_item(bench: Bench, run: str, tmp_path: Path) -> None:
     for form in ("json", "jsonl", "csv"):
         bench("export", run, "--format", form, "--output", f"rows.{form}")
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -75,7 +77,7 @@ def test_every_export_has_one_row_a_job_and_item(bench: Bench, run: str, tmp_pat
     assert first["question"] and first["hits"] and first["answer_model"] == "builtin/extractive"
 
 
-def test_an_export_to_a_place_says_with_json_what_was_written_where(bench: Bench, run: str) -> None:
+def test_an_export_to_a_file_with_json_prints_path_and_counts(bench: Bench, run: str) -> None:
     told = [json.loads(bench("export", run, "--format", form, "--output", f"w.{form}", "--json").stdout)
             for form in ("csv", "trec")]  # fmt: skip
     assert told[0] == {"run_id": run, "format": "csv", "output": "w.csv", "rows": 60}
@@ -91,7 +93,7 @@ def test_export_streams_to_a_closed_pipe_without_a_traceback(bench: Bench, run: 
     assert "Traceback" not in done.stderr and json.loads(done.stdout)["run_id"] == run
 
 
-def test_parquet_holds_the_same_rows(bench: Bench, run: str, tmp_path: Path) -> None:
+def test_the_parquet_export_has_the_same_rows(bench: Bench, run: str, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     bench("export", run, "--format", "parquet", "--output", "rows.parquet")
     table = parquet.read_table(tmp_path / "rows.parquet")
@@ -99,13 +101,13 @@ def test_parquet_holds_the_same_rows(bench: Bench, run: str, tmp_path: Path) -> 
     assert {"item_id", "state", "ndcg_at_10"} <= set(table.column_names)
 
 
-def test_results_break_down_by_a_metadata_key_or_say_which_there_are(bench: Bench, run: str) -> None:
+def test_results_by_groups_by_a_metadata_key_and_rejects_an_unknown_one(bench: Bench, run: str) -> None:
     assert "accuracy by question_type" in bench("results", run, "--by", "question_type").stdout
     done = bench("results", run, "--by", "mood", check=2)
     assert "mood" in done.stderr and "question_type" in done.stderr
 
 
-def test_csv_of_results_is_unrounded(bench: Bench, run: str, results: Results) -> None:
+def test_the_csv_of_results_has_unrounded_values(bench: Bench, run: str, results: Results) -> None:
     table = list(csv.DictReader(io.StringIO(bench("results", run, "--csv").stdout)))
     overall = {(row["provider"], row["metric"]): row["value"] for row in table if not row["dimension"]}
     for job in results(run)["jobs"]:
@@ -114,7 +116,7 @@ def test_csv_of_results_is_unrounded(bench: Bench, run: str, results: Results) -
             assert (float(text) if text else None) == metric["value"]
 
 
-def test_markdown_is_a_whole_report(bench: Bench, run: str) -> None:
+def test_the_markdown_of_results_is_a_report_with_all_metrics(bench: Bench, run: str) -> None:
     text = bench("results", run, "--markdown").stdout
     assert text.startswith("# Run r") and "| provider |" in text and "demo: all metrics" in text
 
@@ -129,13 +131,13 @@ def test_lists_and_descriptions_parse_as_json(bench: Bench, run: str) -> None:
     assert "demo" in bench("describe", "dmo", check=2).stderr
 
 
-def test_an_unknown_run_names_the_nearest(bench: Bench) -> None:
+def test_an_unknown_run_id_suggests_the_nearest_one(bench: Bench) -> None:
     bench("run", "--run-id", "monday", "--providers", "no-memory", "--limit", "3")
     for command in ("results", "status", "export", "resume"):
         assert "monday" in bench(command, "mondya", check=2).stderr
 
 
-def test_a_corrupt_journal_is_refused_and_left_as_it_was(bench: Bench, run: str, tmp_path: Path) -> None:
+def test_a_corrupt_journal_is_rejected_and_unchanged(bench: Bench, run: str, tmp_path: Path) -> None:
     journal = tmp_path / "checkpoints/r/journal.sqlite"
     journal.write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
     before = journal.read_bytes()
@@ -156,7 +158,7 @@ REFERENCE = {
 """bm25 over LoCoMo's sessions, k = 10, retrieval only"""
 
 
-def test_locomo_gives_the_reference_numbers_and_trec_eval_confirms_them(
+def test_locomo_gives_the_reference_values_and_trec_eval_agrees(
     bench: Bench, results: Results, shared: Path, tmp_path: Path
 ) -> None:
     bench("download", "locomo", "--from", str(shared / "data/locomo10/locomo10.json"))
@@ -174,7 +176,7 @@ def test_locomo_gives_the_reference_numbers_and_trec_eval_confirms_them(
             assert job["metrics"][name]["value"] == pytest.approx(value, abs=TOLERANCE), (provider, name)
 
 
-def test_the_seed_block_of_locomo_runs_verbatim_on_the_real_data(
+def test_the_locomo_config_of_the_specification_runs_on_the_real_data(
     bench: Bench, results: Results, shared: Path, tmp_path: Path
 ) -> None:
     text = (shared / "seeds/architecture.txt").read_text(encoding="utf-8")
@@ -191,7 +193,7 @@ def test_the_seed_block_of_locomo_runs_verbatim_on_the_real_data(
     assert job["metrics"]["recall_at_5"]["value"] > 0.7
 
 
-def test_results_of_one_benchmark_are_those_of_its_jobs_in_every_form(bench: Bench, tmp_path: Path) -> None:
+def test_results_with_benchmark_show_only_its_jobs_in_each_format(bench: Bench, tmp_path: Path) -> None:
     flags = ("--providers", "bm25", "--answering-model", "builtin/extractive", "--limit", "3")
     bench("run", "--run-id", "two", "--benchmarks", "demo", "legal-rag", *flags)
     whole = json.loads(bench("results", "two", "--json").stdout)
@@ -208,13 +210,13 @@ def test_results_of_one_benchmark_are_those_of_its_jobs_in_every_form(bench: Ben
     assert "demo" not in (tmp_path / "one.html").read_text(encoding="utf-8")
 
 
-def test_results_of_a_benchmark_that_the_run_has_not_are_refused(bench: Bench, run: str) -> None:
+def test_results_of_a_benchmark_that_the_run_lacks_are_rejected(bench: Bench, run: str) -> None:
     refused = bench("results", run, "--benchmark", "locomo", "--json", check=2)
     error = json.loads(refused.stdout)["error"]
     assert (error["message"], error["hint"]) == ("run r has no job of locomo", "its benchmarks: demo")
 
 
-SAYING = (
+COMMANDS = (
     "list runs", "describe bm25", "validate", "schema run", "new provider mine", "download demo", "plan",
     "run -q --providers bm25 --limit 2 --run-id n", "run -q --download --limit 2 --run-id d", "resume {run}",
     "retry {run}", "status {run}", "pause {run}", "clean {run}", "clean --orphans", "results {run}",
@@ -223,9 +225,9 @@ SAYING = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", SAYING)
-def test_with_json_stdout_is_json_and_never_empty(bench: Bench, run: str, words: str) -> None:
-    """One document, or for what streams an object a line."""
+@pytest.mark.parametrize("words", COMMANDS)
+def test_with_json_stdout_of_each_command_is_nonempty_json(bench: Bench, run: str, words: str) -> None:
+    """Stdout is one document, or one object per line for commands that stream."""
     told = bench(*words.format(run=run).split(), "--json").stdout
     try:
         found = [json.loads(told)]

@@ -1,4 +1,4 @@
-"""Run ids under which bench keeps something of its own, and the public log beside the runs."""
+"""Reserved run ids, and the public log next to the runs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def keyed(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 
 @pytest.mark.parametrize("name", RESERVED)
-def test_a_reserved_name_starts_nothing(bench: Bench, tmp_path: Path, name: str) -> None:
+def test_run_rejects_a_reserved_run_id_and_writes_no_file(bench: Bench, tmp_path: Path, name: str) -> None:
     done = bench(*RUN, "--run-id", name, check=2)
     assert "run id" in done.stderr or "file name" in done.stderr
     assert not (tmp_path / "checkpoints").exists() and not (tmp_path / "results").exists()
 
 
-def test_a_reserved_name_is_refused_by_merge_fork_a_run_file_and_the_python_api(bench: Bench, tmp_path: Path) -> None:
+def test_merge_fork_a_run_file_and_the_api_reject_a_reserved_run_id(bench: Bench, tmp_path: Path) -> None:
     bench(*RUN, "--run-id", "r1")
     (tmp_path / "run.yaml").write_text("providers: [bm25]\nrun_id: Published\n")
     bench("run", "-c", "run.yaml", check=2)
@@ -47,7 +47,7 @@ def test_a_reserved_name_is_refused_by_merge_fork_a_run_file_and_the_python_api(
     assert not (tmp_path / "results/published").exists() and not (tmp_path / "checkpoints/published").exists()
 
 
-def test_clean_of_an_old_run_called_published_keeps_the_public_log(bench: Bench, keyed: Path, tmp_path: Path) -> None:
+def test_clean_of_an_old_run_named_published_keeps_the_public_log(bench: Bench, keyed: Path, tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "checkpoints/r1", tmp_path / "checkpoints/published")
     before = {path: path.read_bytes() for path in keyed.rglob("*") if path.is_file()}
     done = bench("clean", "published", "--yes")
@@ -56,7 +56,7 @@ def test_clean_of_an_old_run_called_published_keeps_the_public_log(bench: Bench,
     bench("log", "verify")
 
 
-def test_no_run_writes_its_report_or_receipts_into_a_public_log(bench: Bench, keyed: Path, tmp_path: Path) -> None:
+def test_run_and_sign_write_no_file_into_a_public_log(bench: Bench, keyed: Path, tmp_path: Path) -> None:
     before = sorted(keyed.rglob("*"))
     for output in (keyed, keyed / "receipts"):
         done = bench(*RUN, "--run-id", "r2", "--output", str(output), check=2)
@@ -67,5 +67,5 @@ def test_no_run_writes_its_report_or_receipts_into_a_public_log(bench: Bench, ke
     assert sorted(keyed.rglob("*")) == before
 
 
-def test_a_key_cannot_be_called_like_a_device(bench: Bench, keyed: Path) -> None:
+def test_keys_new_rejects_the_name_of_a_device(bench: Bench, keyed: Path) -> None:
     bench("keys", "new", "CON", check=2)

@@ -1,4 +1,4 @@
-"""``bench retry``, ``rescore``, ``fork``: failures only; stored answers; nothing that was paid for is paid again."""
+"""``bench retry``, ``rescore``, ``fork``: retry runs failed items only, rescore and fork use stored results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUN = ("run", "--run-id", "r", "--providers", "bm25", "--limit", "20")
 
 @pytest.fixture
 def world(tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> World:
-    """A benchmark of facts and a provider that refuses every third question, in the folder of ``bench``."""
+    """A benchmark of facts and a provider that rejects every third search, in the folder of ``bench``."""
     url = fault_server("search:status:code=400,every=3,match=What opens")
     world = World.make(tmp_path, url, corpora=2, items=6)
     monkeypatch.setenv("FAULT_URL", url)
@@ -32,18 +32,7 @@ def job_of(results: Results, run_id: str) -> dict[str, Any]:
     return found
 
 
-def test_a_rescore_with_other_metrics_shows_the_newest_and_calls_nobody(bench: Bench, results: Results) -> None:
-    bench(*RUN)
-    before = job_of(results, "r")
-    bench("rescore", "r", "--metrics", "mrr", "exact_match")
-    after = job_of(results, "r")
-    assert set(after["metrics"]) == {"mrr", "exact_match"}
-    assert after["metrics"]["mrr"]["value"] == before["metrics"]["mrr"]["value"]
-    assert results("r")["status"] == "complete"
-    assert after["usage"]["provider"] == before["usage"]["provider"]
-
-
-def test_a_fork_from_evaluate_repeats_the_numbers_of_its_run(bench: Bench, results: Results) -> None:
+def test_fork_from_evaluate_repeats_the_values_of_its_run_without_an_ingest(bench: Bench, results: Results) -> None:
     bench(*RUN)
     bench("fork", "r", "--from", "evaluate", "--run-id", "f")
     ours, theirs = job_of(results, "f"), job_of(results, "r")
@@ -53,16 +42,9 @@ def test_a_fork_from_evaluate_repeats_the_numbers_of_its_run(bench: Bench, resul
     assert ours["isolation"]["probed"] == 0, "nothing was ingested"
 
 
-def test_a_fork_from_answer_answers_stored_searches(bench: Bench, results: Results) -> None:
-    bench(*RUN, "--answering-model", "none")
-    assert job_of(results, "r")["counts"] == {"measured": 20}
-    bench("fork", "r", "--from", "answer", "--answering-model", "builtin/extractive", "--run-id", "f")
-    forked = job_of(results, "f")
-    assert forked["models"]["answering"] == "builtin/extractive" and forked["n_scored"] == 20
-    assert job_of(results, "r")["counts"] == {"measured": 20}, "the other run is as it was"
-
-
-def test_retry_asks_failures_again_and_keeps_every_attempt(bench: Bench, results: Results, world: World) -> None:
+def test_retry_runs_only_failed_items_again_and_counts_their_attempts(
+    bench: Bench, results: Results, world: World
+) -> None:
     run = ("run", "--run-id", "r", "--benchmarks", "facts", "--providers", "faulty", "--max-error-rate", "1")
     bench(*run, "--answering-model", "builtin/extractive", "--concurrency", "1")
     before = job_of(results, "r")["counts"]
@@ -75,13 +57,12 @@ def test_retry_asks_failures_again_and_keeps_every_attempt(bench: Bench, results
     assert "error" not in after and sum(after.values()) == 12
     rows = [json.loads(line) for line in bench("export", "r").stdout.splitlines()]
     assert Counter(row["attempts"]["evaluate"] for row in rows) == {1: 12 - failed, 2: failed}
-    assert world.calls("search") - asked <= failed + 2, "failures, and no more than a sentinel a corpus"
+    assert world.calls("search") - asked <= failed + 2, "the failed items, and at most one sentinel per corpus"
     assert "nothing to retry" in bench("retry", "r").stderr
 
 
-def test_retry_refuses_what_did_not_fail_and_has_nothing_to_do_in_a_good_run(bench: Bench) -> None:
+def test_retry_rejects_an_item_that_did_not_fail(bench: Bench) -> None:
     bench(*RUN)
-    assert "nothing to retry" in bench("retry", "r").stderr
     done = bench("retry", "r", "--items", "irena-q01", check=2)
     assert "did not fail" in done.stderr and len(done.stderr.splitlines()) == 2
 
@@ -97,7 +78,9 @@ def test_retry_refuses_what_did_not_fail_and_has_nothing_to_do_in_a_good_run(ben
         (("retry", "nobody"), "nobody"),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_two_lines(bench: Bench, command: tuple[str, ...], text: str) -> None:
+def test_invalid_fork_rescore_and_retry_commands_are_errors_of_two_lines(
+    bench: Bench, command: tuple[str, ...], text: str
+) -> None:
     bench(*RUN)
     done = bench(*command, check=2)
     assert text in done.stderr and done.stderr.startswith("error: ") and len(done.stderr.splitlines()) == 2

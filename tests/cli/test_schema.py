@@ -1,4 +1,4 @@
-"""``bench schema``: what the models accept is what an editor accepts; every key says what it is for."""
+"""``bench schema``: the schema accepts what the config models accept, and describes each key."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def read(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_is_a_schema_of_its_draft(bench: Bench, kind: Kind) -> None:
+def test_each_kind_has_a_valid_json_schema(bench: Bench, kind: Kind) -> None:
     shown = json.loads(bench("schema", kind).stdout)
     assert shown["$schema"] == DRAFT
     assert shown == editors_schema(kind)
     Draft202012Validator.check_schema(shown)
 
 
-def test_every_shipped_config_fits_its_schema(root: Path) -> None:
+def test_each_shipped_config_matches_its_schema(root: Path) -> None:
     kinds: dict[str, Kind] = {"benchmarks": "benchmark", "providers": "provider", "runs": "run"}
     validators = {folder: Draft202012Validator(editors_schema(kind)) for folder, kind in kinds.items()}
     checked = 0
@@ -56,7 +56,7 @@ def test_every_shipped_config_fits_its_schema(root: Path) -> None:
         ("event", {"event": "launch", "run_id": "r", "started_at": "x", "jobs": [], "more": 1}),
     ],
 )
-def test_what_is_no_such_file_does_not_fit(kind: Kind, document: dict[str, Any]) -> None:
+def test_the_schema_rejects_an_invalid_document(kind: Kind, document: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Draft202012Validator(editors_schema(kind)).validate(document)
 
@@ -72,11 +72,13 @@ def test_what_is_no_such_file_does_not_fit(kind: Kind, document: dict[str, Any])
         ("run", {}),
     ],
 )
-def test_what_the_program_reads_is_not_marked(kind: Kind, document: dict[str, Any]) -> None:
+def test_the_schema_accepts_each_spelling_and_type_that_the_program_accepts(
+    kind: Kind, document: dict[str, Any]
+) -> None:
     assert list(Draft202012Validator(editors_schema(kind)).iter_errors(document)) == []
 
 
-def test_a_key_that_is_needed_is_missed_in_both_spellings() -> None:
+def test_the_schema_of_a_benchmark_requires_each_mandatory_key() -> None:
     whole = {"name": "x", "version": "1", "data": {}, "schema": {}, "evaluation": {}}
     errors = Draft202012Validator(editors_schema("benchmark")).iter_errors
     assert not list(errors(whole))
@@ -84,13 +86,13 @@ def test_a_key_that_is_needed_is_missed_in_both_spellings() -> None:
         assert list(errors({name: value for name, value in whole.items() if name != key})), key
 
 
-def test_a_key_of_a_run_file_says_what_its_flag_says() -> None:
+def test_each_key_of_the_run_schema_has_the_description_of_its_flag() -> None:
     keys = cast("dict[str, dict[str, Any]]", schema_of("run")["properties"])
     assert keys["limit"]["description"] == "at most N items: the first N that the other flags select (default: all)"
     assert [name for name, shown in keys.items() if not shown.get("description")] == []
 
 
-def test_every_line_of_a_run_fits_the_schema_of_events(bench: Bench) -> None:
+def test_each_event_of_run_json_matches_the_event_schema(bench: Bench) -> None:
     validator = Draft202012Validator(schema_of("event"))
     lines = [
         json.loads(line)
@@ -102,7 +104,7 @@ def test_every_line_of_a_run_fits_the_schema_of_events(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_names_every_command(bench: Bench, shell: str) -> None:
+def test_completion_of_each_shell_contains_all_commands(bench: Bench, shell: str) -> None:
     from bench.cli.app import COMMANDS
 
     text = bench("completion", shell).stdout

@@ -1,4 +1,4 @@
-"""``bench score``: somebody else's ranking or answers get exactly the numbers that a run would have given them."""
+"""``bench score``: external rankings and answers get exactly the values of a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def write(path: Path, *rows: object) -> str:
 
 @pytest.fixture
 def scored(bench: Bench, tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """The job that comes of some rows on the demo."""
+    """Return a function that scores rows on the demo and returns the job."""
 
     def score(*rows: object, flags: tuple[str, ...] = ()) -> dict[str, Any]:
         return job_of(
@@ -38,7 +38,7 @@ def scored(bench: Bench, tmp_path: Path) -> Callable[..., dict[str, Any]]:
     return score
 
 
-def test_an_exported_run_scores_as_the_run_itself(bench: Bench, tmp_path: Path) -> None:
+def test_an_exported_trec_run_has_the_scores_of_the_run(bench: Bench, tmp_path: Path) -> None:
     bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "20", "--answering-model", "none")
     bench("export", "r", "--format", "trec", "--output", str(tmp_path / "trec"))
     theirs = job_of(bench("score", "trec/demo__bm25.run", "--benchmark", "demo", "--json").stdout)
@@ -51,7 +51,7 @@ def test_an_exported_run_scores_as_the_run_itself(bench: Bench, tmp_path: Path) 
             )
 
 
-def test_exported_hits_and_answers_score_as_the_run_itself(bench: Bench, tmp_path: Path) -> None:
+def test_exported_hits_and_answers_have_the_scores_of_the_run(bench: Bench, tmp_path: Path) -> None:
     bench("run", "--run-id", "r", "--providers", "bm25", "--limit", "20")
     rows = [json.loads(line) for line in bench("export", "r").stdout.splitlines()]
     theirs = [{"item": row["item_id"], "hits": row["retrieved"], "answer": row["answer"]} for row in rows]
@@ -66,16 +66,16 @@ def test_exported_hits_and_answers_score_as_the_run_itself(bench: Bench, tmp_pat
             )
 
 
-def test_items_that_are_missing_are_pending_and_no_wrong_answers(scored: Callable[..., dict[str, Any]]) -> None:
+def test_items_without_a_row_are_pending_and_the_job_stays_valid(scored: Callable[..., dict[str, Any]]) -> None:
     job = scored({"item": "irena-q01", "answer": "no idea at all"})
     assert job["n_pending"] == job["n_planned"] - 1
     assert sum(job["counts"].values()) == 1
     accuracy = job["metrics"]["accuracy"]
     assert accuracy["n"] == 1 and accuracy["n_failed"] == job["n_pending"]
-    assert job["valid"], "an item that was not run is no failure of the system"
+    assert job["valid"], "an item that was not run does not count as a failure of the system"
 
 
-def test_a_row_without_answer_is_measured_and_one_without_hits_has_no_retrieval_number(
+def test_a_row_without_answer_is_measured_and_a_row_without_hits_excluded_from_retrieval(
     scored: Callable[..., dict[str, Any]],
 ) -> None:
     job = scored({"item": "irena-q01", "hits": ["s6:2"]}, {"item": "irena-q02", "answer": "x"})
@@ -85,7 +85,7 @@ def test_a_row_without_answer_is_measured_and_one_without_hits_has_no_retrieval_
     assert hits["n"] == 1 and hits["n_excluded"] == 1
 
 
-def test_hits_may_be_lists_of_ids_and_unknown_ids_keep_their_rank(bench: Bench, tmp_path: Path) -> None:
+def test_hits_can_be_lists_of_ids_and_unknown_ids_keep_their_rank(bench: Bench, tmp_path: Path) -> None:
     lines = bench("describe", "demo", "--items", "--json", "--limit", "40").stdout.splitlines()
     item = next(one for one in map(json.loads, lines) if len(one["evidence"]["turns"]) == 1)
     (gold,) = item["evidence"]["turns"]
@@ -95,7 +95,7 @@ def test_hits_may_be_lists_of_ids_and_unknown_ids_keep_their_rank(bench: Bench, 
         assert job["metrics"]["mrr"]["value"] == pytest.approx(rank)
 
 
-def test_trec_hits_are_taken_by_score_and_a_table_is_shown(bench: Bench, tmp_path: Path) -> None:
+def test_score_prints_a_table_of_a_trec_run_and_writes_no_file(bench: Bench, tmp_path: Path) -> None:
     path = write(tmp_path / "theirs.run", "irena-q01 Q0 s6:2 2 0.5 me", "irena-q01 Q0 s1:2 1 0.9 me")
     shown = bench("score", path, "--benchmark", "demo", "--name", "their system").stdout
     assert "their system" in shown and "mrr" in shown
@@ -105,7 +105,9 @@ def test_trec_hits_are_taken_by_score_and_a_table_is_shown(bench: Bench, tmp_pat
 @pytest.mark.parametrize(
     "cut", [b'{"item": "irena-q02", "ans', '{"item": "irena-q02", "answer": "\u00e9'.encode()[:-1]]
 )
-def test_J5_a_torn_last_line_is_told_and_the_rest_is_scored(bench: Bench, tmp_path: Path, cut: bytes) -> None:
+def test_J5_a_truncated_last_line_is_reported_and_the_other_rows_are_scored(
+    bench: Bench, tmp_path: Path, cut: bytes
+) -> None:
     path = tmp_path / "theirs.jsonl"
     whole = b'{"item": "irena-q01", "answer": "x"}\n'
     path.write_bytes(whole + cut)
@@ -114,7 +116,7 @@ def test_J5_a_torn_last_line_is_told_and_the_rest_is_scored(bench: Bench, tmp_pa
     assert "torn_last_line" in done.stderr and f"{path}:2" in done.stderr
 
 
-def test_J5_a_torn_line_elsewhere_is_an_error_with_its_number(bench: Bench, tmp_path: Path) -> None:
+def test_J5_an_incomplete_line_elsewhere_is_an_error_with_its_line(bench: Bench, tmp_path: Path) -> None:
     path = tmp_path / "theirs.jsonl"
     path.write_bytes(b'{"item": "irena-q01", "ans\n{"item": "irena-q02", "answer": "x"}\n')
     refused = bench("score", str(path), "--benchmark", "demo", check=2)
@@ -140,7 +142,7 @@ def test_J5_a_torn_line_elsewhere_is_an_error_with_its_number(bench: Bench, tmp_
         (("",), "no row"),
     ],
 )
-def test_what_does_not_fit_is_exit_2_with_its_line(
+def test_an_invalid_row_exits_2_with_its_line(
     bench: Bench, tmp_path: Path, rows: tuple[object, ...], text: str
 ) -> None:
     done = bench("score", write(tmp_path / "theirs", *rows), "--benchmark", "demo", check=2)
@@ -148,13 +150,13 @@ def test_what_does_not_fit_is_exit_2_with_its_line(
     assert done.stdout == "" and len(done.stderr.splitlines()) == 2
 
 
-def test_text_that_is_no_utf_8_is_named_by_its_line(bench: Bench, tmp_path: Path) -> None:
+def test_text_that_is_not_utf_8_is_an_error_with_its_line(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "theirs").write_bytes(b'{"item": "irena-q01", "answer": "x"}\n{"item": "\xff"}\n')
     assert "theirs:2" in bench("score", "theirs", "--benchmark", "demo", check=2).stderr
     assert "nowhere" in bench("score", "nowhere", "--benchmark", "demo", check=2).stderr
 
 
-def test_a_session_in_a_ranking_of_turns_is_refused(bench: Bench, tmp_path: Path) -> None:
+def test_a_session_id_in_a_ranking_of_turns_is_rejected(bench: Bench, tmp_path: Path) -> None:
     lines = bench("describe", "demo", "--memories", "--json", "--limit", "1").stdout.splitlines()
     session = json.loads(lines[0])["session"]
     path = write(tmp_path / "theirs", {"item": "irena-q01", "hits": ["s6:2"]}, {"item": "irena-q02", "hits": [session]})

@@ -1,4 +1,4 @@
-"""A provider that repeats what it was sent, in errors and in hits: no form of a secret is ever written."""
+"""A provider that repeats requests in errors and hits: no form of a secret is ever written."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SECRETS = {
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Keeps memories; a question is answered with an echo of its whole request, in one of five ways."""
+    """Stores memories; replies to a question with an echo of its whole request, in one of five forms."""
 
     memories: dict[str, dict[str, str]]
     paths: list[str]
@@ -63,34 +63,34 @@ class Echo(BaseHTTPRequestHandler):
         self.paths.append(self.path)
         if "/v1/add" in self.path:
             held[asked["id"]] = asked["content"]
-            return self.say(200, {"id": asked["id"], "status": "ok"})
+            return self.reply(200, {"id": asked["id"], "status": "ok"})
         question = asked["query"]
         echo = {"headers": dict(self.headers), "path": self.path, "body": asked["sec"]}
         text = json.dumps(echo)
         if not question.endswith("?"):
             hits = [{"id": i, "memory": t, "score": 1} for i, t in held.items() if question.split()[0] in t]
-            return self.say(200, {"results": hits[: asked["limit"]]})
+            return self.reply(200, {"results": hits[: asked["limit"]]})
         match len(question) % 5:
             case 0:
-                return self.say(400, echo)
+                return self.reply(400, echo)
             case 1:
                 return self.send(400, text.replace("/", "\\/"))
             case 2:
                 return self.send(400, f"<pre>{html.escape(text)}</pre>")
             case 3:
-                return self.say(200, {"oops": echo})
+                return self.reply(200, {"oops": echo})
         hit = {"id": "x", "memory": f"echo {text} {echo}", "score": 1, "metadata": echo}
         own = [{"id": i, "memory": t, "score": 1} for i, t in list(held.items())[:3]]
-        return self.say(200, {"results": [*own, hit]})
+        return self.reply(200, {"results": [*own, hit]})
 
     def do_GET(self) -> None:
-        self.say(200, {"version": f"1.0 {json.dumps(dict(self.headers))}"})
+        self.reply(200, {"version": f"1.0 {json.dumps(dict(self.headers))}"})
 
     def do_DELETE(self) -> None:
         self.memories.pop(self.path.partition("?")[0].rpartition("/")[2], None)
-        self.say(200, {"cleared": 1})
+        self.reply(200, {"cleared": 1})
 
-    def say(self, status: int, value: object) -> None:
+    def reply(self, status: int, value: object) -> None:
         self.send(status, json.dumps(value))
 
     def send(self, status: int, text: str) -> None:
@@ -119,7 +119,7 @@ def echo() -> Iterator[tuple[str, list[str]]]:
 
 
 def everything_written(folder: Path) -> Iterator[tuple[str, str]]:
-    """Every file as text, and every cell of every journal, decompressed."""
+    """Yield each file as text, and each cell of each journal, decompressed."""
     for path in folder.rglob("*"):
         if path.is_file() and "configs" not in path.parts:
             yield str(path), path.read_bytes().decode("utf-8", "replace")
@@ -139,7 +139,7 @@ def cells(path: Path, journal: sqlite3.Connection) -> Iterator[tuple[str, str]]:
                     yield f"{path}:{table}", cell
 
 
-def test_no_secret_is_written_in_any_form_whatever_a_provider_repeats(
+def test_no_form_of_a_secret_is_written_if_a_provider_repeats_its_requests(
     bench: Bench, tmp_path: Path, echo: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, paths = echo

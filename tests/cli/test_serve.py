@@ -1,4 +1,4 @@
-"""``bench explore`` and ``bench serve``: one process that listens, says where, and ends by a signal."""
+"""``bench explore`` and ``bench serve``: address, token, port and end by a signal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def free_port() -> int:
 def visited(
     bench: Bench, *words: str, number: signal.Signals = signal.SIGTERM, path: str = "/healthz"
 ) -> tuple[Any, int]:
-    """Start it, ask one page as soon as it answers, and end it; what it printed and the page's status."""
+    """Start the command, request a page as soon as it answers, and end it; return its output and the status."""
     port, seen = free_port(), []
 
     def visit() -> None:
@@ -57,13 +57,15 @@ def visited(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_ends_it_with_its_own_code(bench: Bench, number: signal.Signals, code: int) -> None:
+def test_a_signal_ends_explore_with_the_exit_code_of_the_signal(
+    bench: Bench, number: signal.Signals, code: int
+) -> None:
     done, status = visited(bench, "explore", number=number)
     assert (done.returncode, status) == (code, 200)
     assert done.stdout.count("\n") == 1, "no token, so nothing to log in with"
 
 
-def test_the_service_makes_a_token_once_and_shows_the_address_to_log_in_once(bench: Bench, tmp_path: Path) -> None:
+def test_serve_creates_a_token_once_and_prints_the_login_address_only_then(bench: Bench, tmp_path: Path) -> None:
     first, status = visited(bench, "serve", path="/api/v1/runs")
     assert status == 401
     assert "log in once: http://127.0.0.1:" in first.stdout
@@ -74,15 +76,15 @@ def test_the_service_makes_a_token_once_and_shows_the_address_to_log_in_once(ben
     assert "log in with the token in the token file\n" in again.stderr
 
 
-def test_a_token_file_may_be_named(bench: Bench, tmp_path: Path) -> None:
+def test_token_file_sets_the_path_of_the_token(bench: Bench, tmp_path: Path) -> None:
     visited(bench, "explore", "--token-file", "mine.token")
     assert len((tmp_path / "mine.token").read_text().strip()) >= 32
 
 
-def test_a_workspace_that_is_only_looked_at_goes_on_with_nothing(bench: Bench, tmp_path: Path) -> None:
+def test_explore_resumes_no_run(bench: Bench, tmp_path: Path) -> None:
     anyio.run(lambda: made(tmp_path, "done", [Job(record=record("p"), values={"q": 1.0})]))
     done, status = visited(bench, "explore", "--run", "done", path="/")
-    assert status == 200 and "goes on" not in done.stderr
+    assert status == 200 and "continuing run" not in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -95,13 +97,15 @@ def test_a_workspace_that_is_only_looked_at_goes_on_with_nothing(bench: Bench, t
         (("explore", "--port", "1.5"), "not a whole number"),
     ],
 )
-def test_what_cannot_be_opened_is_said_before_anything_listens(bench: Bench, words: tuple[str, ...], text: str) -> None:
+def test_explore_and_serve_reject_invalid_arguments_before_they_listen(
+    bench: Bench, words: tuple[str, ...], text: str
+) -> None:
     done = bench(*words, check=2)
     assert text in done.stderr and done.stdout == ""
 
 
 @pytest.mark.parametrize("command", ["explore", "serve"])
-def test_a_port_that_is_taken_is_said_in_two_lines(bench: Bench, command: str) -> None:
+def test_a_port_in_use_is_an_error_of_two_lines(bench: Bench, command: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -115,7 +119,7 @@ def test_a_port_that_is_taken_is_said_in_two_lines(bench: Bench, command: str) -
 
 @pytest.mark.parametrize("command", ["explore", "serve"])
 @pytest.mark.parametrize("port", ["99999", "65536", "-1"])
-def test_a_number_that_no_port_has_is_refused(bench: Bench, command: str, port: str) -> None:
+def test_an_invalid_port_number_is_rejected(bench: Bench, command: str, port: str) -> None:
     done = bench(command, f"--port={port}", check=2)
     assert done.stderr == (
         f"error: --port {port} is not a valid port\nhint: use a number from 1 to 65535, or 0 for a free port\n"

@@ -1,4 +1,4 @@
-"""``bench sheet``: 19 facts of a run or a receipt; what is unknown is listed as missing."""
+"""``bench sheet``: 19 facts of a run or a receipt; unknown facts are listed as missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def receipt(bench: Bench, ran: Callable[..., None], tmp_path: Path, monkeypatch:
     return str(bench("sign", "r").stdout.split()[-1])
 
 
-def test_the_sheet_of_a_run_lists_what_is_known_and_what_is_missing(bench: Bench, ran: Callable[..., None]) -> None:
+def test_the_sheet_of_a_run_lists_known_and_missing_facts(bench: Bench, ran: Callable[..., None]) -> None:
     ran(*RUN, "--answering-model", "builtin/extractive")
     found = facts(bench, "r")
     missing = {name for name, one in found.items() if not one["known"]}
@@ -46,7 +46,9 @@ def test_the_sheet_of_a_run_lists_what_is_known_and_what_is_missing(bench: Bench
     assert "- 17 of 19 facts are known, 2 are missing" in text
 
 
-def test_a_signed_run_names_its_receipt_and_the_receipt_has_a_sheet_of_its_own(bench: Bench, receipt: str) -> None:
+def test_the_sheet_of_a_signed_run_names_its_receipt_and_a_receipt_has_its_own_sheet(
+    bench: Bench, receipt: str
+) -> None:
     assert facts(bench, "r")["signature"]["value"].startswith("receipt ")
     found = facts(bench, receipt)
     assert found["signature"]["value"].startswith("VALID: key sha256:")
@@ -55,7 +57,7 @@ def test_a_signed_run_names_its_receipt_and_the_receipt_has_a_sheet_of_its_own(b
     assert found["context share"]["value"] == facts(bench, "r")["context share"]["value"]
 
 
-def test_a_receipt_of_an_older_version_has_the_context_of_its_rows(bench: Bench, receipt: str) -> None:
+def test_the_sheet_of_an_old_receipt_takes_context_share_from_its_items_file(bench: Bench, receipt: str) -> None:
     path = Path(receipt)
     document = json.loads(path.read_text())
     del document["memoryCost"]
@@ -67,7 +69,7 @@ def test_a_receipt_of_an_older_version_has_the_context_of_its_rows(bench: Bench,
     assert facts(bench, receipt)["context share"]["missing"] == "the items file is not next to the receipt"
 
 
-def test_a_fact_that_is_known_in_part_is_missing(
+def test_a_partly_known_fact_is_listed_as_missing(
     bench: Bench, ran: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -88,7 +90,7 @@ def test_a_fact_that_is_known_in_part_is_missing(
     assert "| 17 | cost per query | missing: the price of some calls" in bench("sheet", "r").stdout
 
 
-def test_a_sheet_is_one_page_and_says_which_job_is_meant(bench: Bench, ran: Callable[..., None]) -> None:
+def test_sheet_html_has_a_title_and_unknown_jobs_or_files_are_errors(bench: Bench, ran: Callable[..., None]) -> None:
     ran(*RUN, "--answering-model", "builtin/extractive")
     bench("sheet", "r", "--html", "sheet.html")
     assert "Evidence sheet: demo x bm25, run r" in Path("sheet.html").read_text()

@@ -1,4 +1,4 @@
-"""Circles in the log, receipts of nothing, hidden characters, errors beside nothing, documents of nothing."""
+"""Cycles in the log, empty receipts, hidden characters, errors next to empty results, huge documents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def keyed(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     return receipt
 
 
-def test_receipts_cannot_supersede_each_other_over_any_steps(bench: Bench, keyed: Callable[[str], Path]) -> None:
+def test_receipts_cannot_supersede_each_other_in_a_cycle(bench: Bench, keyed: Callable[[str], Path]) -> None:
     a, b, c = keyed("r1"), keyed("r2"), keyed("r3")
     bench("publish", str(b), "--supersedes", a.stem, "--reason", "better")
     bench("publish", str(c), "--supersedes", b.stem, "--reason", "better")
@@ -49,7 +49,7 @@ def test_receipts_cannot_supersede_each_other_over_any_steps(bench: Bench, keyed
     bench("log", "verify")
 
 
-def test_a_job_whose_every_item_failed_gets_no_receipt(
+def test_sign_makes_no_receipt_of_a_job_whose_items_all_failed(
     bench: Bench, tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = fault_server("search:status:code=400")
@@ -64,7 +64,7 @@ def test_a_job_whose_every_item_failed_gets_no_receipt(
     assert "no item was scored" in done.stdout + done.stderr
 
 
-def test_no_hidden_character_reaches_a_terminal_or_a_table(bench: Bench, tmp_path: Path) -> None:
+def test_no_hidden_character_is_printed_by_any_command(bench: Bench, tmp_path: Path) -> None:
     World.make(tmp_path, corpora=1, items=2)
     data = tmp_path / "datasets/facts.jsonl"
     row = json.loads(data.read_text())
@@ -90,11 +90,11 @@ def test_no_hidden_character_reaches_a_terminal_or_a_table(bench: Bench, tmp_pat
 
 
 @pytest.mark.parametrize("body", [{"error": "index unavailable", "results": []}, {"results": [], "errors": [{"a": 1}]}])
-def test_an_error_beside_an_empty_result_is_no_empty_result(body: dict[str, object]) -> None:
+def test_an_error_next_to_an_empty_result_raises_Unavailable_unless_rules_are_set(body: dict[str, object]) -> None:
     own_rule = BodyErrors.compile((ErrorRule(path="$.error", equals="fatal"),))
     with pytest.raises(Unavailable, match="an error instead of a result"):
         BodyErrors.compile(()).read(answer(body))
-    assert own_rule.read(answer(body)) is None, "a file that has rules says itself what an error is"
+    assert own_rule.read(answer(body)) is None, "the rules of a config replace the default"
 
 
 @each_row(
@@ -104,7 +104,7 @@ def test_an_error_beside_an_empty_result_is_no_empty_result(body: dict[str, obje
         {"error": False, "results": []}, {"error": 0, "results": []}, {"error": "x", "id": "1"}, [{"error": "x"}],
     ],
 )  # fmt: skip
-def test_an_empty_or_partial_result_stays_what_it_is(body: object) -> None:
+def test_a_body_with_an_empty_error_or_partial_results_is_not_an_error(body: object) -> None:
     assert BodyErrors.compile(()).read(answer(body)) is None
 
 
@@ -112,6 +112,6 @@ def answer(body: object) -> Response:
     return Response(status=200, headers={}, timings=Timings(), body=json.dumps(body).encode(), request="POST /search")
 
 
-def test_a_document_of_millions_of_empty_lists_is_refused_before_it_is_read() -> None:
+def test_a_document_of_millions_of_empty_lists_is_rejected_before_parsing() -> None:
     with pytest.raises(CanonicalError, match="values"):
         parse(b"[" + b"[]," * 2_000_000 + b"[]]")

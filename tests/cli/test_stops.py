@@ -1,4 +1,4 @@
-"""Numbers that a user may choose have bounds, and a run with the largest hears a stop."""
+"""Bounds of numbers, and runs with the largest values stop on request."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ TOO_MUCH = {
     "--shard": "1/99999999999999999999",
 }
 STOP_S = 20.0
-"""eight seconds of grace, and a loaded machine"""
+"""the timeout of eight seconds, and time for a loaded machine"""
 
 
 @pytest.mark.parametrize("flag", TOO_MUCH)
-def test_a_number_beyond_its_bound_is_refused_with_the_bound(bench: Bench, tmp_path: Path, flag: str) -> None:
+def test_a_flag_above_its_maximum_is_rejected_before_the_run(bench: Bench, tmp_path: Path, flag: str) -> None:
     done = bench("run", "--providers", "bm25", "--limit", "2", flag, TOO_MUCH[flag], check=2)
     assert f"--{flag.lstrip('-')}" in done.stderr
     assert not (tmp_path / "checkpoints").exists()
@@ -48,9 +48,7 @@ def test_a_number_beyond_its_bound_is_refused_with_the_bound(bench: Bench, tmp_p
         "connection: {baseUrl: 'http://127.0.0.1:9', timeout: 99999999999}",
     ],
 )
-def test_a_number_of_a_config_beyond_its_bound_is_an_error_of_validate(
-    bench: Bench, tmp_path: Path, block: str
-) -> None:
+def test_validate_rejects_a_config_number_above_its_maximum(bench: Bench, tmp_path: Path, block: str) -> None:
     folder = tmp_path / "configs/providers"
     folder.mkdir(parents=True)
     connection = "" if block.startswith("connection") else "connection: {baseUrl: 'http://127.0.0.1:9'}\n"
@@ -62,7 +60,7 @@ def test_a_number_of_a_config_beyond_its_bound_is_an_error_of_validate(
     assert "less than or equal to" in done.stdout + done.stderr
 
 
-def test_sigterm_ends_a_run_with_the_most_epochs(tmp_path: Path) -> None:
+def test_sigterm_ends_a_run_of_1000_epochs_within_20_seconds(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=40)
     process = world.start(providers=["bm25"], answering_model="builtin/extractive", epochs=1000, run_id="ep")
     wait_for(lambda: (tmp_path / "checkpoints/ep/journal.sqlite").exists())
@@ -73,7 +71,7 @@ def test_sigterm_ends_a_run_with_the_most_epochs(tmp_path: Path) -> None:
     assert time.monotonic() - began < STOP_S
 
 
-def test_cancel_and_sigterm_end_a_service_with_the_most_epochs_and_others_get_their_turn(tmp_path: Path) -> None:
+def test_cancel_and_sigterm_end_a_service_run_of_1000_epochs_and_other_runs_continue(tmp_path: Path) -> None:
     request = {"benchmarks": ["demo"], "providers": ["bm25"], "epochs": 1000}
     service = ServiceProcess(tmp_path)
     try:

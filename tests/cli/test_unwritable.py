@@ -1,4 +1,4 @@
-"""No room, or no right to write: said plainly, with what is safe, and nothing half-written stays."""
+"""A full disk or a read-only folder: clear errors, and no partly written file."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def bench(*words: str, environment: dict[str, str]) -> subprocess.CompletedProce
     return forked.run(command, env=environment, text=True)
 
 
-def test_a_run_on_a_full_disk_ends_with_exit_3_and_resumes_when_there_is_room(
-    small: Path, environment: dict[str, str]
-) -> None:
+def test_a_run_on_a_full_disk_exits_3_and_can_be_resumed(small: Path, environment: dict[str, str]) -> None:
     place = ("--workspace", str(small))
     done = bench("run", "--providers", "bm25", "--run-id", "full", *place, environment=environment)
     assert done.returncode == 3, done.stderr
@@ -46,9 +44,7 @@ def test_a_run_on_a_full_disk_ends_with_exit_3_and_resumes_when_there_is_room(
     assert "error" not in job["counts"]
 
 
-def test_a_page_that_finds_no_room_is_exit_3_and_nothing_else_is_lost(
-    small: Path, tmp_path: Path, environment: dict[str, str]
-) -> None:
+def test_an_html_file_on_a_full_disk_exits_3(small: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     place = ("--workspace", str(tmp_path))
     assert bench("run", "--providers", "no-memory", "--run-id", "r", *place, environment=environment).returncode == 0
     with pytest.raises(OSError, match="No space"):
@@ -70,7 +66,7 @@ def locked(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(shut)], check=True)
 
 
-def test_a_folder_that_cannot_be_written_is_said_in_two_lines(
+def test_resume_in_a_read_only_workspace_exits_2_with_a_hint(
     locked: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     place = ("--workspace", str(tmp_path / "work"))
@@ -82,7 +78,7 @@ def test_a_folder_that_cannot_be_written_is_said_in_two_lines(
     assert "Traceback" not in done.stderr
 
 
-def test_a_key_whose_public_half_cannot_be_written_leaves_no_private_half(
+def test_keys_new_leaves_no_private_key_if_the_public_key_cannot_be_written(
     locked: Path, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     words = ("keys", "new", "bob", "--key-dir", str(tmp_path / "private"))

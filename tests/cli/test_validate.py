@@ -1,4 +1,4 @@
-"""``bench validate`` finds in a benchmark what ``bench run`` would refuse, at the same place."""
+"""``bench validate`` reports the errors of a benchmark that ``bench run`` reports, with the same line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(folder: Path, *, metrics: str = "[accuracy]", evaluation: str = "{meth
     return path
 
 
-def test_notes_on_shipped_configs_are_one_line_per_kind(bench: Bench, tmp_path: Path) -> None:
+def test_notes_on_shipped_configs_are_grouped_by_kind_and_complete_in_json(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path)
     done = bench("validate")
     notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
@@ -51,20 +51,22 @@ def test_notes_on_shipped_configs_are_one_line_per_kind(bench: Bench, tmp_path: 
         ({"evaluation": "{method: exact-match}\noverlay: gone"}, "6:1: there is no overlay overlays/gone.yaml"),
     ],
 )
-def test_validate_and_run_refuse_the_same(bench: Bench, tmp_path: Path, written: dict[str, str], said: str) -> None:
+def test_validate_and_run_report_the_same_error(
+    bench: Bench, tmp_path: Path, written: dict[str, str], said: str
+) -> None:
     path = write(tmp_path, **written)
     refused = bench(*RUN, check=2).stderr
     assert said in refused
     assert refused.splitlines()[0] in bench("validate", str(path), check=2).stderr
 
 
-def test_every_wrong_metric_is_told_once(bench: Bench, tmp_path: Path) -> None:
+def test_each_invalid_metric_is_reported_once(bench: Bench, tmp_path: Path) -> None:
     metrics = "[acuracy, {name: ndcg_at_10, config: {gian: 1}}, {name: m, method: custom, evaluator: ./no.py:No}]"
     errors = json.loads(bench("validate", str(write(tmp_path, metrics=metrics)), "--json", check=2).stdout)["errors"]
     assert sorted(error["where"].rpartition("b.yaml:")[2] for error in errors) == ["6:11", "6:20", "6:85"]
 
 
-def test_metrics_are_told_beside_what_makes_the_file_no_config(bench: Bench, tmp_path: Path) -> None:
+def test_invalid_metrics_are_reported_together_with_other_errors_of_the_file(bench: Bench, tmp_path: Path) -> None:
     metrics = "[acuracy, {nme: mrr}, {name: ndcg_at_10, config: {gian: 1}}, {name: mrr, breakdown: x}, map]\ntagz: [x]"
     path = write(tmp_path, metrics=metrics)
     errors = json.loads(bench("validate", str(path), "--json", check=2).stdout)["errors"]
@@ -79,13 +81,15 @@ def test_metrics_are_told_beside_what_makes_the_file_no_config(bench: Bench, tmp
 
 
 @pytest.mark.parametrize("text", ["- a\n", "name: [\n", "metrics: 5\n", "metrics: [5, null]\n"])
-def test_a_file_without_readable_metrics_is_told_without_them(bench: Bench, tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_readable_list_of_metrics_gets_no_metric_error(
+    bench: Bench, tmp_path: Path, text: str
+) -> None:
     path = write(tmp_path)
     path.write_text(text)
     assert 'metric "' not in bench("validate", str(path), check=2).stderr
 
 
-def test_a_name_that_no_item_fills_is_told_where_the_data_is_at_hand(bench: Bench, tmp_path: Path) -> None:
+def test_a_prompt_field_that_no_item_has_is_reported_if_the_data_exists(bench: Bench, tmp_path: Path) -> None:
     prompt = "{method: exact-match, answerPrompt: {default: '${speakerA} ${question}'}}"
     path = write(tmp_path, evaluation=prompt)
     said = 'the answer prompt "default" needs ${speakerA}, which no item of b has'
@@ -96,7 +100,7 @@ def test_a_name_that_no_item_fills_is_told_where_the_data_is_at_hand(bench: Benc
     assert said not in bench("validate", str(path), check=None).stderr
 
 
-def test_the_config_of_an_evaluator_beside_the_file_reaches_it(bench: Bench, tmp_path: Path) -> None:
+def test_the_config_of_a_custom_evaluator_is_passed_to_it_and_validated(bench: Bench, tmp_path: Path) -> None:
     metrics = "[accuracy, {name: strictly, method: custom, evaluator: './mine.py:Mine', config: {strict: true}}]"
     path = write(tmp_path, metrics=metrics)
     (path.parent / "mine.py").write_text(
@@ -124,7 +128,7 @@ def test_the_config_of_an_evaluator_beside_the_file_reaches_it(bench: Bench, tmp
     assert "b.yaml:6:21: evaluator ./mine.py:Mine: " in refused and "stirct" in refused
 
 
-def test_what_a_run_would_take_validates(bench: Bench, tmp_path: Path) -> None:
+def test_validate_accepts_breakdowns_and_metrics_that_a_run_accepts(bench: Bench, tmp_path: Path) -> None:
     metrics = "[{name: accuracy, breakdown: [category, team, group]}, semantic_similarity, accuracy.llm_judge]"
     path = write(tmp_path, metrics=metrics)
     assert "1 config checked, 0 with errors" in bench("validate", str(path)).stdout
@@ -132,7 +136,7 @@ def test_what_a_run_would_take_validates(bench: Bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("method", "pack"), [("llm-judge", "longmemeval@1"), ("locomo-f1", "locomo@1")])
-def test_a_config_may_name_a_pack_with_the_method_that_the_pack_has(
+def test_a_config_can_name_a_pack_with_the_method_of_that_pack(
     bench: Bench, tmp_path: Path, method: str, pack: str
 ) -> None:
     bench("validate", str(write(tmp_path, evaluation=f"{{method: {method}, pack: {pack}}}")))
@@ -140,7 +144,7 @@ def test_a_config_may_name_a_pack_with_the_method_that_the_pack_has(
     assert pack in bench("describe", "b", "--json").stdout
 
 
-def test_validate_reads_the_overlay_with_the_data(bench: Bench, tmp_path: Path) -> None:
+def test_validate_checks_the_overlay_against_the_data(bench: Bench, tmp_path: Path) -> None:
     path = write(tmp_path, evaluation="{method: exact-match}\noverlay: doubts")
     digest = hashlib.sha256((path.parent / "b.jsonl").read_bytes()).hexdigest()
     overlay = path.parent / "overlays" / "doubts.yaml"
@@ -152,7 +156,7 @@ def test_validate_reads_the_overlay_with_the_data(bench: Bench, tmp_path: Path) 
         assert ('b has no item "9"' in done.stderr) == (code == 2)
 
 
-def test_a_path_is_looked_for_in_the_workspace_too(bench: Bench, tmp_path: Path) -> None:
+def test_validate_resolves_a_path_against_the_workspace(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path / "elsewhere")
     done = bench("--workspace", "elsewhere", "validate", "configs/benchmarks/b.yaml")
     assert "1 config checked, 0 with errors" in done.stdout

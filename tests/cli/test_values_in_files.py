@@ -1,4 +1,4 @@
-"""An address or a key in a file that ``NAME_FILE`` names does what the variable does, in every command."""
+"""A value in a file that ``NAME_FILE`` names has the effect of the variable, in every command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def given(kind: str, folder: Path, values: dict[str, str], monkeypatch: pytest.M
             monkeypatch.setenv(f"{name}_FILE", str(folder / name))
 
 
-def test_files_and_variables_give_one_plan_one_run_and_the_same_words(
+def test_a_value_from_NAME_FILE_gives_the_same_plan_run_and_output_as_the_variable(
     tmp_path: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World.make(tmp_path, corpora=1, items=2)
