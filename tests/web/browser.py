@@ -1,4 +1,4 @@
-"""A headless browser over its debugging protocol: pages, values, keys, sizes, and everything that went wrong.
+"""A headless browser over its debugging protocol: pages, values, keys, sizes and all errors.
 
 Example::
 
@@ -32,7 +32,7 @@ FLAGS = (
     "--no-startup-window",
 )  # fmt: skip
 LEFT = "Inspected target navigated or closed"
-"""the reply to an evaluation whose page was left in the meantime"""
+"""the reply to an evaluation during which the page was closed or changed"""
 
 B = TypeVar("B", bound="Browser")
 
@@ -77,7 +77,7 @@ class Browser:
                 await anyio.sleep(0.05)
             return
         shown = await self.value("location.href + ' ' + document.body.innerText.slice(0, 600)")
-        raise AssertionError(f"never came true: {expression}; the page shows {shown}; {self.problems}")
+        raise AssertionError(f"still false: {expression}; the page shows {shown}; {self.problems}")
 
     async def open(self, url: str, expression: str = "true") -> None:
         await self.call("Page.navigate", url=url)
@@ -116,7 +116,7 @@ async def browsing(kind: type[B] = Browser) -> AsyncIterator[B]:  # type: ignore
 
 @cache
 def _started() -> tuple[str, str]:
-    """Start the browser; where it listens, and the path of the browser itself."""
+    """Start the browser and return its address and the path of its own connection."""
     profile = Path(tempfile.mkdtemp(prefix="browser-"))
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -135,7 +135,7 @@ _running: list[tuple[subprocess.Popen[bytes], Path]] = []
 
 
 def stop() -> None:
-    """Stop the browser of this process where one was started."""
+    """Stop the browser of this process, if any."""
     while _running:
         process, profile = _running.pop()
         process.terminate()

@@ -1,4 +1,4 @@
-"""One finished run that every test of the pages may look at."""
+"""One finished run for all tests of the pages."""
 
 from __future__ import annotations
 

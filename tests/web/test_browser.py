@@ -1,4 +1,4 @@
-"""The pages in a real browser: log in, start, watch live, look at items, compare; nothing goes elsewhere."""
+"""The pages in a real browser: log in, start, watch and compare runs; no request goes to another host."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_a_run_is_started_watched_and_compared_in_a_browser(
         assert service.end() == 143
 
 
-async def test_no_page_is_wider_than_a_phone_or_complains(finished: Path, tmp_path: Path) -> None:
+async def test_no_page_overflows_a_phone_screen_or_reports_an_error(finished: Path, tmp_path: Path) -> None:
     async with visiting(finished) as visit, browsing() as browser:
         slug = (await visit.document("/runs/r1/items"))["items"][0]["slug"]
         item = f"/runs/r1/items/{slug}"
@@ -71,7 +71,9 @@ async def test_no_page_is_wider_than_a_phone_or_complains(finished: Path, tmp_pa
         assert all(url.startswith((visit.site.url, "data:", "about:")) for url in browser.requests)
 
 
-async def test_a_failed_item_is_found_opened_and_says_why(tmp_path: Path, fault_server: Callable[..., str]) -> None:
+async def test_a_failed_item_is_reached_by_keys_and_shows_its_error(
+    tmp_path: Path, fault_server: Callable[..., str]
+) -> None:
     url = fault_server("search:status:code=422,match=K0x3")
     world = World.make(tmp_path / "w", url, corpora=1, items=8)
     await world.run(providers=["faulty", "oracle"], answering_model="builtin/extractive", run_id="r1", max_error_rate=1)
@@ -89,7 +91,7 @@ async def test_a_failed_item_is_found_opened_and_says_why(tmp_path: Path, fault_
         assert browser.problems == []
 
 
-async def test_two_providers_are_chosen_and_compared(finished: Path, tmp_path: Path) -> None:
+async def test_the_compare_form_compares_two_selected_providers(finished: Path, tmp_path: Path) -> None:
     async with visiting(finished) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/compare", "document.querySelector('select[name=a]')")
         await browser.value(
@@ -103,7 +105,7 @@ async def test_two_providers_are_chosen_and_compared(finished: Path, tmp_path: P
         assert browser.problems == []
 
 
-async def test_charts_are_drawn_and_the_leaderboard_leads_to_the_run(finished: Path, tmp_path: Path) -> None:
+async def test_charts_are_drawn_and_the_leaderboard_links_to_the_run(finished: Path, tmp_path: Path) -> None:
     async with visiting(finished) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/runs/r1", "document.querySelector('figure.chart')")
         for drawn in ("circle.dot", "rect.bar", "path.area"):
@@ -117,7 +119,7 @@ async def test_charts_are_drawn_and_the_leaderboard_leads_to_the_run(finished: P
         assert browser.problems == []
 
 
-async def test_filters_change_the_list_without_loading_the_page(finished: Path, tmp_path: Path) -> None:
+async def test_a_filter_changes_the_list_without_reloading_the_page(finished: Path, tmp_path: Path) -> None:
     async with visiting(finished) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/runs/r1/items", "window.htmx")
         await browser.value("window.kept = true")
@@ -129,7 +131,9 @@ async def test_filters_change_the_list_without_loading_the_page(finished: Path, 
         assert await browser.value("window.kept") and browser.problems == []
 
 
-async def test_the_served_verify_page_tells_a_good_receipt_from_a_tampered_one(finished: Path, tmp_path: Path) -> None:
+async def test_the_verify_page_accepts_a_valid_receipt_and_rejects_a_changed_one(
+    finished: Path, tmp_path: Path
+) -> None:
     workspace = tmp_path / "w"
     shutil.copytree(finished, workspace)
     bench(workspace, "keys", "new", "ops", "--key-dir", str(tmp_path / "private"))
@@ -155,7 +159,7 @@ async def test_the_served_verify_page_tells_a_good_receipt_from_a_tampered_one(f
         assert all(url.startswith((visit.site.url, "data:", "about:", "blob:")) for url in browser.requests)
 
 
-async def test_the_served_verify_page_names_what_is_no_receipt(finished: Path, tmp_path: Path) -> None:
+async def test_the_verify_page_shows_a_file_that_is_not_a_receipt_as_invalid(finished: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text('{"provider": "<img src=x onerror=alert(1)>"}')
     async with visiting(finished) as visit, browsing() as browser:

@@ -1,4 +1,4 @@
-"""Charts: where things stand, that labels lie on nothing, and that nothing without a value is drawn."""
+"""Charts: positions, labels without overlap, and no mark without a value."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def test_a_scale_ends_at_a_round_number_at_or_above_the_largest_value(value: flo
 
 
 @given(st.lists(POSITIVE, min_size=1, max_size=20))
-def test_every_value_stands_inside_and_in_order(values: list[float]) -> None:
+def test_a_scale_places_values_inside_and_in_order(values: list[float]) -> None:
     scale = scale_over(values)
     places = [scale.at(value) for value in sorted(values)]
     assert all(0 <= place <= 100 for place in places) and places == sorted(places)
     assert {tick.anchor for tick in scale.ticks if tick.at == 0} <= {"start"}
 
 
-def test_values_that_differ_much_stand_in_powers_of_ten() -> None:
+def test_a_scale_is_logarithmic_if_positive_values_differ_much() -> None:
     assert scale_over([0.01, 1.0, 100.0]).logarithmic and not scale_over([2.0, 40.0]).logarithmic
     assert not scale_over([0.0, 1000.0]).logarithmic, "zero has no power"
 
 
-def test_a_chart_of_intervals_shows_what_has_a_value() -> None:
+def test_an_interval_chart_draws_only_values() -> None:
     chart = intervals(
         [ChartValue(name="a", value=0.5, low=0.25, high=1.0), ChartValue(name="b", value=None)], title="t"
     )
@@ -56,7 +56,7 @@ def test_a_chart_of_intervals_shows_what_has_a_value() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 1)), min_size=1, max_size=12))
-def test_nothing_on_the_frontier_is_beaten(points: list[tuple[float, float]]) -> None:
+def test_the_frontier_is_exactly_the_points_that_no_point_dominates(points: list[tuple[float, float]]) -> None:
     best = frontier(points)
     assert best
     for x, y in points:
@@ -65,7 +65,7 @@ def test_nothing_on_the_frontier_is_beaten(points: list[tuple[float, float]]) ->
 
 
 @pytest.mark.parametrize("count", [2, 5, 8])
-def test_labels_of_near_points_lie_on_no_other(count: int) -> None:
+def test_labels_of_close_points_do_not_overlap(count: int) -> None:
     points = [(f"provider-{at}", 10.0 + at / 10, 0.5 + at / 100) for at in range(count)]
     chart = scatter(points, title="t", takes="ms")
     assert chart is not None and len(chart.points) == count
@@ -76,13 +76,13 @@ def test_labels_of_near_points_lie_on_no_other(count: int) -> None:
         assert left >= 0 and right <= NARROW
 
 
-def test_one_point_or_nothing_taken_is_no_chart() -> None:
+def test_scatter_returns_none_below_two_points_or_without_x_values() -> None:
     assert scatter([("a", 1.0, 0.5)], title="t", takes="USD") is None
     assert scatter([("a", 0.0, 0.5), ("b", 0.0, 0.6)], title="t", takes="USD") is None
     assert scatter([("a", None, 0.5), ("b", 2.0, 0.6)], title="t", takes="USD") is None
 
 
-def test_latencies_share_one_axis_and_are_as_high_as_their_fullest_bin() -> None:
+def test_latency_charts_share_one_axis_and_scale_to_their_largest_bin() -> None:
     quick, slow = ([{"total": us}] * 9 + [{"total": us * 2}] for us in (120, 90_000))
     chart = latencies(
         [("quick", latency_spread(quick, 10)), ("slow", latency_spread(slow, 10)), ("none", {})], title="t"
@@ -95,11 +95,11 @@ def test_latencies_share_one_axis_and_are_as_high_as_their_fullest_bin() -> None
 
 
 @given(st.lists(st.integers(0, 2 * EDGES[-1]), max_size=50))
-def test_a_histogram_counts_everything_once(column: list[int]) -> None:
+def test_a_histogram_counts_each_value_once(column: list[int]) -> None:
     assert sum(count for _, _, count in histogram(sorted(column))) == len(column)
 
 
-def test_progress_is_a_staircase_that_stays_where_the_run_was_paused() -> None:
+def test_progress_is_drawn_as_steps_up_to_the_last_ended_item() -> None:
     chart = progress_chart([("a", 100, [(60.0, 50), (3600.0, 51), (7200.0, 100)]), ("b", 100, [])], title="t")
     assert chart is not None
     (row,) = chart.rows

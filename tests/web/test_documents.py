@@ -1,4 +1,4 @@
-"""The documents of the API: their fields, what stands in them, and the answer to what makes no sense."""
+"""The documents of the API: fields, values, and errors for invalid queries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def refused(visit: Visit, path: str) -> tuple[int, dict[str, str]]:
 # ------------------------------------------------------------------------------ runs
 
 
-async def test_the_list_has_a_row_a_run_the_newest_first(workspace: Path) -> None:
+async def test_runs_lists_one_row_per_run(workspace: Path) -> None:
     await told(workspace, "r2", [(X, ITEMS)], state=RunState.PAUSED, planned=9)
     async with visiting(workspace) as visit:
         rows = (await visit.document("/runs"))["runs"]
@@ -75,8 +75,8 @@ async def test_the_list_has_a_row_a_run_the_newest_first(workspace: Path) -> Non
     ]  # fmt: skip
 
 
-async def test_what_jobs_of_a_run_share_counts_once_in_what_it_cost(tmp_path: Path) -> None:
-    """Two answering models over one lane: its embedding was paid once; a free job hides no other's cost."""
+async def test_the_cost_of_a_run_counts_calls_that_jobs_share_once(tmp_path: Path) -> None:
+    """Two answering models over one lane: its embedding is paid once; a free job does not hide the cost of others."""
     searched = {Phase.SEARCH: (call("embedding", cost="0.25"),)}
     one = Told(item="q1", calls={**searched, Phase.ANSWER: (call("answering", cost="1.5"),)})
     first = record("v", key="a", lane="lane", answer_owner="lane|m1")
@@ -91,7 +91,7 @@ async def test_what_jobs_of_a_run_share_counts_once_in_what_it_cost(tmp_path: Pa
     assert costs == {"r1": "2.25", "r2": None}
 
 
-async def test_a_run_tells_its_state_its_jobs_in_digests_and_its_numbers(workspace: Path) -> None:
+async def test_a_run_document_has_state_progress_records_and_results(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         run = await visit.document("/runs/r1")
     results, progress, records = run.pop("results"), run.pop("progress"), run.pop("records")
@@ -115,7 +115,7 @@ async def test_a_run_tells_its_state_its_jobs_in_digests_and_its_numbers(workspa
     assert [job["provider"] for job in results["jobs"]] == ["x", "y"]
 
 
-async def test_the_gaps_of_a_partial_run_are_positions(tmp_path: Path) -> None:
+async def test_the_gaps_of_a_partial_run_are_ranges_of_positions(tmp_path: Path) -> None:
     await told(tmp_path, "r1", [(X, ITEMS)], state=RunState.PARTIAL, ranges=((2, 3), (6, 7)), total=9)
     async with visiting(tmp_path) as visit:
         assert (await visit.document("/runs/r1"))["gaps"] == [[1, 1], [4, 5], [8, 9]]
@@ -123,7 +123,7 @@ async def test_the_gaps_of_a_partial_run_are_positions(tmp_path: Path) -> None:
     assert "not run: items 1 to 1, 4 to 5, 8 to 9" in page
 
 
-async def test_a_list_survives_a_journal_of_another_versions_jobs(workspace: Path) -> None:
+async def test_a_run_with_job_records_of_another_version_is_listed_as_unreadable(workspace: Path) -> None:
     folder = await told(workspace, "odd", [(X, ITEMS)])
     async with Journal.resume(folder) as journal:
         await journal.amend(jobs=[{"key": "only that"}])
@@ -166,7 +166,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("query", FILTERS)
-async def test_the_page_of_runs_filters_and_sorts(three: Path, query: str) -> None:
+async def test_the_runs_page_filters_and_sorts(three: Path, query: str) -> None:
     async with visiting(three) as visit:
         plain = [row["run_id"] for row in (await visit.document("/runs"))["runs"]]
         _, page = await visit.get(f"/?{query}")
@@ -182,7 +182,7 @@ async def test_the_page_of_runs_filters_and_sorts(three: Path, query: str) -> No
         assert shown == FILTERS[query]
 
 
-async def test_explore_of_one_run_opens_it_first_and_still_shows_the_others(workspace: Path) -> None:
+async def test_explore_of_one_run_redirects_to_it_and_lists_all_runs_on_request(workspace: Path) -> None:
     async with visiting(workspace, run="r1") as visit:
         status, _, headers = await visit.ask("GET", "/")
         assert (status, headers["Location"]) == (303, "/runs/r1")
@@ -193,7 +193,7 @@ async def test_explore_of_one_run_opens_it_first_and_still_shows_the_others(work
 # ------------------------------------------------------------------------------ results
 
 
-async def test_a_stored_report_is_shown_and_a_newer_journal_is_folded_again(workspace: Path) -> None:
+async def test_a_stored_report_is_shown_until_the_journal_is_newer(workspace: Path) -> None:
     from bench.journal import Reader
     from bench.report import fold, results_json
     from bench.report.result_files import publish
@@ -237,7 +237,7 @@ OTHER_REPORTS = (
 
 
 @pytest.mark.parametrize("text", OTHER_REPORTS)
-async def test_a_report_of_another_shape_is_folded_from_the_journal(workspace: Path, text: str) -> None:
+async def test_an_invalid_stored_report_is_recomputed_from_the_journal(workspace: Path, text: str) -> None:
     place = workspace / "results" / "r1"
     place.mkdir(parents=True)
     (place / "report.json").write_text(text, encoding="latin-1")
@@ -249,7 +249,7 @@ async def test_a_report_of_another_shape_is_folded_from_the_journal(workspace: P
 # ------------------------------------------------------------------------------ items
 
 
-async def test_the_grid_is_items_by_jobs(workspace: Path) -> None:
+async def test_the_items_document_has_one_cell_per_item_and_job(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         grid = await visit.document("/runs/r1/items")
     rows = grid.pop("items")
@@ -284,7 +284,7 @@ SELECTED = {
 
 
 @pytest.mark.parametrize("query", SELECTED)
-async def test_filters_and_orders_of_the_grid(workspace: Path, query: str) -> None:
+async def test_the_items_document_filters_sorts_and_limits(workspace: Path, query: str) -> None:
     async with visiting(workspace) as visit:
         page = await visit.document(f"/runs/r1/items?{query}")
         found = [row["item_id"] for row in page["items"]]
@@ -328,7 +328,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("query", NONSENSE)
-async def test_a_query_of_items_that_makes_no_sense_is_told_so(workspace: Path, query: str) -> None:
+async def test_an_invalid_query_of_items_is_400_with_a_hint(workspace: Path, query: str) -> None:
     async with visiting(workspace) as visit:
         status, error = await refused(visit, f"/runs/r1/items?{query}")
         assert status == 400 and NONSENSE[query] in error["message"]
@@ -340,13 +340,13 @@ async def test_a_query_of_items_that_makes_no_sense_is_told_so(workspace: Path, 
     ("query", "named"),
     [("provider=nope", "nope"), ("benchmark=nope", "nope"), ("benchmark=facts&provider=nope", "nope on facts")],
 )
-async def test_a_job_that_the_run_has_not_is_404(workspace: Path, query: str, named: str) -> None:
+async def test_a_query_for_a_job_that_the_run_lacks_is_404(workspace: Path, query: str, named: str) -> None:
     async with visiting(workspace) as visit:
         status, error = await refused(visit, f"/runs/r1/items?{query}")
         assert (status, error["message"]) == (404, f"this run has no job of {named}")
 
 
-async def test_an_item_shows_each_side_with_hits_answer_verdicts_attempts_and_loss(workspace: Path) -> None:
+async def test_an_item_shows_hits_answer_verdicts_attempts_and_loss_per_provider(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         item = await visit.document("/runs/r1/items/q2")
         one = await visit.document("/runs/r1/items/q2?provider=y")
@@ -370,7 +370,7 @@ async def test_an_item_shows_each_side_with_hits_answer_verdicts_attempts_and_lo
     ]  # fmt: skip
 
 
-async def test_an_item_that_failed_shows_why_and_one_that_goes_on_is_pending(workspace: Path) -> None:
+async def test_a_failed_item_shows_its_error_and_an_unfinished_one_is_pending(workspace: Path) -> None:
     await told(workspace, "r2", [(X, [Told(item="q9", state=None)])], state=RunState.PAUSED)
     async with visiting(workspace) as visit:
         (side,) = (await visit.document("/runs/r1/items/q3"))["sides"]
@@ -384,7 +384,7 @@ async def test_an_item_that_failed_shows_why_and_one_that_goes_on_is_pending(wor
         assert (status, error["message"]) == (404, "this run has no such item, or the item has not begun")
 
 
-async def test_hits_beyond_k_and_hits_without_ids_are_shown_as_what_they_are(tmp_path: Path) -> None:
+async def test_hits_beyond_k_and_hits_without_source_ids_are_shown(tmp_path: Path) -> None:
     beyond = Told(item="q1", hits=["a", "b", "c"], retrieved=[["s2"]], beyond=[["s1"], []], gold=("s1",))
     mapped_nowhere = Told(item="q2", hits=["a"], retrieved=None)
     await told(tmp_path, "r1", [(X, [beyond, mapped_nowhere])])
@@ -397,8 +397,8 @@ async def test_hits_beyond_k_and_hits_without_ids_are_shown_as_what_they_are(tmp
         assert side["hits"][0]["source_ids"] is None
 
 
-async def test_an_item_is_lost_for_the_same_reason_as_in_bench_failures(tmp_path: Path) -> None:
-    """Two judges of one answer, and two epochs: what they disagree on is no wrong answer."""
+async def test_an_item_has_the_same_loss_as_in_bench_failures(tmp_path: Path) -> None:
+    """Two judges of one answer, and two epochs: a disagreement does not count as a wrong answer."""
     from bench.journal import Reader
     from bench.report.failures import lost_items
 
@@ -426,7 +426,7 @@ async def test_an_item_is_lost_for_the_same_reason_as_in_bench_failures(tmp_path
         assert side["epochs"] == 2
 
 
-async def test_an_item_of_two_corpora_has_a_side_for_each(tmp_path: Path) -> None:
+async def test_an_item_id_in_two_corpora_has_one_side_per_corpus(tmp_path: Path) -> None:
     items = [Told(item="q1", corpus="a"), wrong("q1", corpus="b")]
     await told(tmp_path, "r1", [(X, items)], planned=2)
     async with visiting(tmp_path) as visit:
@@ -437,7 +437,7 @@ async def test_an_item_of_two_corpora_has_a_side_for_each(tmp_path: Path) -> Non
 # ------------------------------------------------------------------------------ compare
 
 
-async def test_a_comparison_is_that_of_the_command_line_with_its_conclusion_and_the_flipped_items(
+async def test_a_comparison_has_conclusion_and_flipped_items(
     tmp_path: Path,
 ) -> None:
     better = [Told(item=f"q{n}") for n in range(30)]
@@ -455,15 +455,15 @@ async def test_a_comparison_is_that_of_the_command_line_with_its_conclusion_and_
     assert "B is better on" not in page
 
 
-@pytest.mark.parametrize(("other", "told_of"), [(8, "Of times: the loads differ, which changes times"), (2, "")])
-async def test_a_page_of_two_loads_says_so(tmp_path: Path, other: int, told_of: str) -> None:
+@pytest.mark.parametrize(("other", "note"), [(8, "Of times: the loads differ, which changes times"), (2, "")])
+async def test_the_compare_page_notes_loads_that_differ(tmp_path: Path, other: int, note: str) -> None:
     for name, concurrency in (("r1", 2), ("r2", other)):
         extra = {"operation": {"concurrency": concurrency}}
         await told(tmp_path, name, [(record("x"), [Told(item=f"q{n}") for n in range(3)])], extra=extra)
     async with visiting(tmp_path) as visit:
         _, page = await visit.get("/compare?a=r1:x&b=r2:x")
-    assert ("Of times: " in page) is bool(told_of) and told_of in page
-    assert ("differs: moves times" in page) is bool(told_of)
+    assert ("Of times: " in page) is bool(note) and note in page
+    assert ("differs: moves times" in page) is bool(note)
 
 
 REFUSED = {
@@ -483,13 +483,13 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("query", REFUSED)
-async def test_comparisons_that_cannot_be_made_say_why(workspace: Path, query: str) -> None:
+async def test_an_invalid_comparison_is_an_error_with_its_reason(workspace: Path, query: str) -> None:
     async with visiting(workspace) as visit:
         status, error = await refused(visit, f"/compare?{query}")
     assert status == REFUSED[query][0] and REFUSED[query][1].lower() in error["message"].lower(), error
 
 
-async def test_what_is_not_like_for_like_is_compared_when_it_is_forced_and_is_marked(workspace: Path) -> None:
+async def test_runs_that_are_not_comparable_are_compared_only_if_forced_and_marked(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         for force in ("1", "true"):
             assert (await visit.document(f"/compare?a=r1:x&b=r1:y&force={force}"))["forced"] is True
@@ -515,7 +515,7 @@ async def two_benchmarks(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three providers on ``facts``, one of them on ``tales`` too with another metric that has a type more."""
+    """Three providers on ``facts``, one of them also on ``tales``."""
     folder = tmp_path_factory.mktemp("board")
     anyio.run(two_benchmarks, folder)
     return folder
@@ -537,7 +537,7 @@ BOARDS: dict[str, list[list[str]]] = {
 
 
 @pytest.mark.parametrize("query", BOARDS)
-async def test_the_board_shows_what_was_asked_for(board: Path, query: str) -> None:
+async def test_the_leaderboard_applies_its_filters(board: Path, query: str) -> None:
     async with visiting(board) as visit:
         found = await visit.document(f"/leaderboard?{query}")
         status, page = await visit.get(f"/leaderboard?{query}")
@@ -554,7 +554,7 @@ async def test_the_board_shows_what_was_asked_for(board: Path, query: str) -> No
 
 
 @pytest.mark.parametrize("view", ["overall", "provider"])
-async def test_a_view_of_several_benchmarks_is_a_grid(board: Path, view: str) -> None:
+async def test_a_leaderboard_view_of_several_benchmarks_is_a_grid(board: Path, view: str) -> None:
     async with visiting(board) as visit:
         (table,) = (await visit.document(f"/leaderboard?view={view}"))["tables"]
         _, page = await visit.get(f"/leaderboard?view={view}")
@@ -563,7 +563,7 @@ async def test_a_view_of_several_benchmarks_is_a_grid(board: Path, view: str) ->
     assert ("mean" in table["grid"]["head"]) is (view == "overall")
 
 
-async def test_an_unknown_view_is_refused_with_those_that_there_are(board: Path) -> None:
+async def test_an_unknown_leaderboard_view_is_400_with_the_known_ones(board: Path) -> None:
     async with visiting(board) as visit:
         status, error = await refused(visit, "/leaderboard?view=nope")
     assert (status, error) == (
@@ -576,7 +576,7 @@ async def test_an_unknown_view_is_refused_with_those_that_there_are(board: Path)
     )
 
 
-async def test_a_workspace_without_results_has_an_empty_board(tmp_path: Path) -> None:
+async def test_a_workspace_without_results_has_an_empty_leaderboard(tmp_path: Path) -> None:
     async with visiting(tmp_path) as visit:
         found = await visit.document("/leaderboard")
         assert (found["benchmarks"], found["tables"]) == ([], [])
@@ -588,7 +588,7 @@ async def test_a_workspace_without_results_has_an_empty_board(tmp_path: Path) ->
 # ------------------------------------------------------------------------------ configs
 
 
-async def test_configs_are_checked_and_checked_again_when_they_change(tmp_path: Path) -> None:
+async def test_configs_are_validated_again_after_they_change(tmp_path: Path) -> None:
     place = tmp_path / "configs" / "providers" / "mine.yaml"
     place.parent.mkdir(parents=True)
     place.write_text("name: mine\ntype: hostd\n")
@@ -615,7 +615,7 @@ async def test_configs_are_checked_and_checked_again_when_they_change(tmp_path: 
             assert (await refused(visit, path))[0] == 404
 
 
-async def test_every_kind_of_config_that_ships_fits(tmp_path: Path) -> None:
+async def test_built_in_configs_have_no_problem_and_broken_ones_show_theirs(tmp_path: Path) -> None:
     async with visiting(tmp_path) as visit:
         found = await visit.document("/configs")
         assert list(found) == ["benchmarks", "providers", "models", "runs"]

@@ -1,4 +1,4 @@
-"""Charts of documents: which jobs share one, what they are called, and what has nothing to draw."""
+"""Charts of documents: which jobs share a chart, names of jobs, and missing values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def result(metrics: Mapping[str, Json], *, valid: bool = True, **more: Any) -> J
 
 
 def run_of(*jobs: tuple[Json, Json | None]) -> Json:
-    """A run's document of (record, result)."""
+    """Return the document of a run from (record, result) pairs."""
     records = [
         {
             "benchmark": "facts",
@@ -33,10 +33,10 @@ def run_of(*jobs: tuple[Json, Json | None]) -> Json:
         }
         for record, _ in jobs
     ]
-    standing = [{"planned": 4, "ended": 4} for _ in jobs]
+    progress = [{"planned": 4, "ended": 4} for _ in jobs]
     results = [found for _, found in jobs]
     return {
-        "progress": {"jobs": standing},
+        "progress": {"jobs": progress},
         "records": records,
         "results": None if None in results else {"jobs": results},
     }
@@ -62,11 +62,11 @@ NAMES: list[tuple[list[Json], list[str]]] = [
 
 
 @each_row(("records", "names"), NAMES)
-def test_a_job_is_called_by_what_tells_it_from_the_others(records: list[Json], names: list[str]) -> None:
+def test_a_job_is_named_by_the_fields_that_differ_between_jobs(records: list[Json], names: list[str]) -> None:
     assert [job["name"] for job in jobs_of(run_of(*((record, None) for record in records)))] == names
 
 
-def test_a_run_without_numbers_has_jobs_and_no_charts() -> None:
+def test_a_run_without_results_has_jobs_but_no_charts() -> None:
     jobs = jobs_of(run_of(({}, None), ({"provider": "y"}, None)))
     assert [(job["result"], job["headline"]) for job in jobs] == [(None, None)] * 2
     assert run_charts(jobs) == {"accuracy": [], "latency": [], "progress": []}
@@ -79,19 +79,19 @@ def test_a_run_without_numbers_has_jobs_and_no_charts() -> None:
         (result({"a": one(1.0)}, valid=False), None), (result({"a": one(None)}), None), (result({}), None),
     ],
 )  # fmt: skip
-def test_a_headline_is_the_first_metric_with_a_value_of_a_valid_job(found: Json, headline: str | None) -> None:
+def test_the_headline_is_the_first_metric_with_a_value_of_a_valid_job(found: Json, headline: str | None) -> None:
     (job,) = jobs_of(run_of(({}, found)))
     assert (job["headline"] or {"metric": None})["metric"] == headline
 
 
-def test_only_headlines_of_one_metric_and_benchmark_share_a_chart_the_best_first() -> None:
+def test_jobs_with_the_same_benchmark_and_headline_share_a_chart_sorted_by_value() -> None:
     low, high = result({"accuracy": one(0.25)}), result({"accuracy": one(0.75)})
     found = charts(
         ({"provider": "a"}, low), ({"provider": "b"}, high), ({"provider": "c"}, result({"mrr": one(0.5)})),
         ({"provider": "d", "benchmark": "tales"}, high), ({"provider": "e"}, result({"ms": one(7.0, unit="ms")})),
         ({"provider": "f"}, result({"accuracy": one(1.0)}, valid=False)),
     )["accuracy"]  # fmt: skip
-    # benchmarks differ, so a job is also called by its own
+    # benchmarks differ, so the name of a job contains its benchmark
     assert [(chart.title, [row.name for row in chart.rows]) for chart in found] == [
         ("facts: accuracy, with 95 % intervals", ["b facts", "a facts"]),
         ("facts: mrr, with 95 % intervals", ["c facts"]),
@@ -99,7 +99,7 @@ def test_only_headlines_of_one_metric_and_benchmark_share_a_chart_the_best_first
     ]
 
 
-def test_several_question_types_have_a_chart_of_their_own_and_one_has_none() -> None:
+def test_question_types_have_their_own_chart_if_there_are_several() -> None:
     def typed(*labels: str) -> Json:
         kinds = {label: one(0.5, interval={"low": 0.25, "high": 0.75}) for label in labels}
         return result({"accuracy": one(0.5, breakdown={"question_type": kinds})})
@@ -113,7 +113,7 @@ def test_several_question_types_have_a_chart_of_their_own_and_one_has_none() -> 
     assert len(charts(({"provider": "a"}, typed("t1")))["accuracy"]) == 1
 
 
-def test_times_and_ends_are_drawn_of_the_jobs_that_have_them() -> None:
+def test_latency_and_progress_charts_contain_only_jobs_with_times() -> None:
     timed = result(
         {"accuracy": one()},
         times={"search": latency_spread([{"total": 500}], 1), "evaluate": latency_spread([{"total": 9}], 1)},
@@ -140,7 +140,7 @@ def row(name: str, value: float | None, *, ms: float | None = 2.0, cost: str | N
     }  # fmt: skip
 
 
-def test_a_table_is_drawn_by_value_latency_and_cost() -> None:
+def test_leaderboard_charts_show_value_latency_and_cost() -> None:
     found = board_charts([row("a", 0.5), row("b", 0.75, ms=4.0, cost="2")], "")
     values, latency, cost = found["values"], found["by_latency"], found["by_cost"]
     assert isinstance(values, RowChart) and isinstance(latency, Scatter) and isinstance(cost, Scatter)
@@ -153,13 +153,13 @@ def test_a_table_is_drawn_by_value_latency_and_cost() -> None:
     assert all(point.best for point in latency.points), "more for more"
 
 
-def test_what_costs_nothing_known_is_not_drawn_against_cost() -> None:
+def test_a_scatter_is_omitted_if_costs_or_latencies_are_unknown() -> None:
     found = board_charts([row("a", 0.5, cost=None), row("b", 0.75, cost=None)], "")
     assert found["by_cost"] is None and found["by_latency"] is not None
     assert board_charts([row("a", 0.5, ms=None), row("b", 0.75)], "")["by_latency"] is None
 
 
-def test_rows_without_the_asked_value_are_left_out() -> None:
+def test_leaderboard_charts_omit_rows_without_the_selected_question_type() -> None:
     rows = [row("a", 0.5, temporal=0.25), row("b", 0.75), row("c", None)]
     found = board_charts(rows, "temporal")["values"]
     assert isinstance(found, RowChart)
@@ -170,7 +170,7 @@ def test_rows_without_the_asked_value_are_left_out() -> None:
     assert board_charts([], "") == {"values": None, "by_latency": None, "by_cost": None}
 
 
-def test_types_of_all_rows_are_one_chart_in_groups() -> None:
+def test_type_chart_groups_rows_by_question_type() -> None:
     chart = type_chart([row("a", 0.5, t2=0.5, t1=0.25), row("b", 0.5, t2=1.0)])
     assert chart is not None
     assert [(one.group, one.name, one.value) for one in chart.rows] == [

@@ -1,4 +1,4 @@
-"""Whatever a dataset, a provider, a judge, a config or an error says: pages show it as text, and it breaks none."""
+"""Hostile text of datasets, providers, judges, configs and errors: pages show it as text."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ADDRESSES = (
 
 
 class Text(HTMLParser):
-    """Everything that a page shows."""
+    """The visible text and the attributes of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ def texts(page: str) -> str:
 
 def evil(item: str, **more: object) -> Told:
     """An item that is hostile in every field."""
-    said = Verdict(
+    verdict = Verdict(
         evaluator=MARK,
         value=0.5,
         correct=False,
@@ -80,7 +80,7 @@ def evil(item: str, **more: object) -> Told:
     )
     plain: dict[str, object] = {
         "item": item, "corpus": MARK, "question": MARK + HIDDEN, "expected": (MARK, HIDDEN), "answer": MARK + HIDDEN,
-        "hits": [MARK, HIDDEN, ""], "retrieved": [[MARK], [HIDDEN], []], "gold": (MARK,), "verdicts": (said,),
+        "hits": [MARK, HIDDEN, ""], "retrieved": [[MARK], [HIDDEN], []], "gold": (MARK,), "verdicts": (verdict,),
         "labels": {"question_type": MARK, "group": MARK}, "metadata": {MARK: MARK}, "values": {"accuracy": 0.5},
         "state": State.PARTIAL, "calls": {Phase.SEARCH: (call("provider", endpoint=MARK, outcome=MARK),)},
     }  # fmt: skip
@@ -114,7 +114,7 @@ async def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_every_page_shows_hostile_text_as_text(workspace: Path) -> None:
+async def test_each_page_escapes_hostile_text(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         items = [f"/runs/r1/items/{slug_of(item)}" for item in (*ITEMS, "failed")]
         for address in (*ADDRESSES, *items, "/runs/r2", "/runs/r2/items"):
@@ -126,7 +126,7 @@ async def test_every_page_shows_hostile_text_as_text(workspace: Path) -> None:
             assert not set(HIDDEN) & set(page), (address, set(HIDDEN) & set(page))
 
 
-async def test_the_page_of_each_item_is_found_under_its_slug_and_shows_all_its_texts(workspace: Path) -> None:
+async def test_an_item_with_a_hostile_id_has_a_page_with_all_its_texts(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         for item in ITEMS:
             status, page = await visit.get(f"/runs/r1/items/{slug_of(item)}")
@@ -135,10 +135,10 @@ async def test_the_page_of_each_item_is_found_under_its_slug_and_shows_all_its_t
             assert shown.count(MARK) >= 12, "question, expected, evidence, answer, verdicts, hits, prompt, calls"
             assert "\\x1b\\x00\\x07\\u202e\\u2066\\u200b\\ufeff\\x85\\u2028" in shown
             document = await visit.document(f"/runs/r1/items/{slug_of(item)}")
-            assert document["about"]["question"] == MARK + HIDDEN, "a document holds what was said, bit by bit"
+            assert document["about"]["question"] == MARK + HIDDEN, "a document has the unchanged text"
 
 
-async def test_the_grid_leads_to_every_item_whatever_its_id(workspace: Path) -> None:
+async def test_the_items_document_has_a_working_slug_for_each_hostile_id(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         rows = (await visit.document("/runs/r1/items?limit=500"))["items"]
         assert len(rows) == len(ITEMS) + 1
@@ -147,7 +147,7 @@ async def test_the_grid_leads_to_every_item_whatever_its_id(workspace: Path) -> 
             assert status == 200, row["item_id"]
 
 
-async def test_pages_of_items_with_hostile_ids_follow_one_another(workspace: Path) -> None:
+async def test_pages_of_items_with_hostile_ids_cover_each_item_once(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         seen: list[str] = []
         cursor = ""
@@ -158,7 +158,7 @@ async def test_pages_of_items_with_hostile_ids_follow_one_another(workspace: Pat
         assert len(seen) == len(set(seen)) == len(ITEMS) + 1
 
 
-async def test_documents_are_json_that_no_browser_reads_as_a_page(workspace: Path) -> None:
+async def test_documents_have_the_json_content_type_and_ascii_text(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         for path in (
             "/runs",
@@ -178,10 +178,10 @@ async def test_documents_are_json_that_no_browser_reads_as_a_page(workspace: Pat
             assert text.isascii()
 
 
-async def test_a_stream_holds_hostile_text_in_its_data_lines(workspace: Path) -> None:
+async def test_an_event_stream_has_hostile_text_only_in_its_data_lines(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         _, text = await visit.get("/api/v1/runs/r1/events")
     lines = text.splitlines()
     assert all(line.startswith(("id: ", "event: ", "data: ")) or not line for line in lines)
-    told_of = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
-    assert MARK + HIDDEN in [one.get("message") for one in told_of]
+    events_sent = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert MARK + HIDDEN in [one.get("message") for one in events_sent]

@@ -1,4 +1,4 @@
-"""HTTP as it is spoken: heads, methods, caches, broken headers and bodies, and a count of every answer."""
+"""HTTP: HEAD, methods, caching, invalid headers and bodies, and request metrics."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ READABLE = (
 
 @pytest.fixture
 async def workspace(tmp_path: Path) -> Path:
-    """Two jobs of two items, made of numbers."""
+    """A run of two jobs with two items each."""
     items = [Told(item="q1"), Told(item="q2")]
     await told(tmp_path, "r1", [(record("x"), items), (record("y"), items)])
     return tmp_path
 
 
 @pytest.mark.parametrize("path", READABLE)
-async def test_a_head_is_the_get_without_its_body(workspace: Path, path: str) -> None:
+async def test_head_has_the_status_and_headers_of_get_without_a_body(workspace: Path, path: str) -> None:
     async with visiting(workspace) as visit:
         status, body, got = await visit.ask("GET", path)
-        head, nothing, told_of = await visit.ask("HEAD", path)
+        head, nothing, head_headers = await visit.ask("HEAD", path)
     assert (status, head, nothing) == (200, 200, "")
     assert body
-    assert told_of["Content-Type"] == got["Content-Type"]
-    assert told_of["Content-Security-Policy"] == got["Content-Security-Policy"]
+    assert head_headers["Content-Type"] == got["Content-Type"]
+    assert head_headers["Content-Security-Policy"] == got["Content-Security-Policy"]
 
 
 WRONG_METHODS = {
@@ -57,7 +57,7 @@ WRONG_METHODS = {
 
 
 @pytest.mark.parametrize("path", WRONG_METHODS)
-async def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(workspace: Path, path: str) -> None:
+async def test_a_wrong_method_is_405_with_the_allowed_ones(workspace: Path, path: str) -> None:
     methods, allowed = WRONG_METHODS[path]
     async with visiting(workspace, runs=True) as visit:
         for method in methods:
@@ -72,14 +72,7 @@ async def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(workspa
                 }
 
 
-async def test_explore_allows_reading_and_nothing_else(workspace: Path) -> None:
-    async with visiting(workspace) as visit:
-        for path in WRONG_METHODS:
-            status, _, headers = await visit.ask("POST", path)
-            assert (status, set(re.split(r",\s*", headers["Allow"]))) == (405, {"GET", "HEAD"}), path
-
-
-async def test_what_a_page_is_made_of_is_cached_and_what_a_workspace_holds_never(workspace: Path) -> None:
+async def test_static_files_are_cached_with_an_etag_and_other_responses_are_not_stored(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         for path in READABLE:
             _, _, headers = await visit.ask("GET", path)
@@ -91,7 +84,7 @@ async def test_what_a_page_is_made_of_is_cached_and_what_a_workspace_holds_never
         assert status == 200 and body
 
 
-async def test_static_files_are_only_those_of_the_package(workspace: Path) -> None:
+async def test_static_serves_only_files_of_the_package(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         for path in (
             "/static/",
@@ -121,7 +114,7 @@ async def test_static_files_are_only_those_of_the_package(workspace: Path) -> No
         ({"Origin": "http://evil.example"}, 403, "origin"),
     ],
 )
-async def test_headers_that_name_another_place_are_refused_in_few_words(
+async def test_a_foreign_or_invalid_host_or_origin_is_403(
     workspace: Path, headers: dict[str, str], status: int, kind: str
 ) -> None:
     async with visiting(workspace) as visit:
@@ -129,7 +122,7 @@ async def test_headers_that_name_another_place_are_refused_in_few_words(
     assert (found, json.loads(text)["error"]["kind"]) == (status, kind)
 
 
-async def test_a_site_on_every_address_answers_to_numbers_and_to_no_strange_name(workspace: Path) -> None:
+async def test_a_site_on_all_addresses_accepts_ip_addresses_and_rejects_foreign_names(workspace: Path) -> None:
     token = workspace / "token"
     async with visiting(workspace, host="0.0.0.0", token_file=token) as visit:
         for host, status in (
@@ -142,14 +135,14 @@ async def test_a_site_on_every_address_answers_to_numbers_and_to_no_strange_name
 
 
 async def raw(visit: Visit, *lines: str) -> str:
-    """Send a request that no client would; the first line of the answer."""
+    """Send raw lines as a request and return the status line of the response."""
     host, port = visit.site.url.removeprefix("http://").split(":")
     async with await anyio.connect_tcp(host, int(port)) as stream:
         await stream.send(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
         return (await stream.receive()).decode("latin-1").splitlines()[0]
 
 
-async def test_request_lines_that_no_browser_sends_are_refused(workspace: Path) -> None:
+async def test_malformed_request_lines_are_rejected(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         host = f"Host: {visit.site.url.removeprefix('http://')}"
         assert "200" in await raw(visit, "GET /healthz HTTP/1.1", host)
@@ -186,7 +179,9 @@ FILE_FIELD = b'--b\r\nContent-Disposition: form-data; name="csrf_token"; filenam
         ("application/json", b'{"csrf_token": "x"}'),
     ],
 )  # fmt: skip
-async def test_a_form_that_cannot_be_read_orders_nothing(workspace: Path, kind: str, body: bytes) -> None:
+async def test_a_form_that_cannot_be_parsed_is_rejected_and_pauses_no_run(
+    workspace: Path, kind: str, body: bytes
+) -> None:
     async with visiting(workspace, runs=True) as visit:
         headers = {**visit.cookie, "Content-Type": kind}
         status, _, _ = await visit.ask("POST", "/runs/r1/pause", headers=headers, data=body)
@@ -194,14 +189,14 @@ async def test_a_form_that_cannot_be_read_orders_nothing(workspace: Path, kind: 
     assert not (workspace / "checkpoints" / "r1" / "pause").exists()
 
 
-async def test_a_body_above_the_limit_is_refused_as_a_form_too(workspace: Path) -> None:
+async def test_a_form_body_above_the_limit_is_413(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         headers = {**visit.cookie, "Content-Type": "application/x-www-form-urlencoded"}
         status, _, _ = await visit.ask("POST", "/runs", headers=headers, data=io.BytesIO(b"x=" * 2**20))
     assert status == 413
 
 
-async def test_a_csrf_header_serves_as_well_as_the_field(workspace: Path) -> None:
+async def test_the_csrf_token_is_accepted_as_a_header(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         assert visit.site.secret is not None
         good = {**visit.cookie, "X-CSRF-Token": visit.site.secret.csrf}
@@ -221,15 +216,15 @@ async def test_a_csrf_header_serves_as_well_as_the_field(workspace: Path) -> Non
 @pytest.mark.parametrize(
     "header", ["Bearer", "Bearer ", "bearer wrong", "Basic dTpw", "Token x", "Bearer \u00e4", "Bearer x y"]
 )
-async def test_every_other_authorization_is_401_and_says_how(workspace: Path, header: str) -> None:
+async def test_a_wrong_authorization_header_is_401_even_with_a_valid_cookie(workspace: Path, header: str) -> None:
     async with visiting(workspace, runs=True) as visit:
         raw_header = {"Authorization": header, **visit.cookie}
         status, text, headers = await visit.ask("GET", "/api/v1/runs", headers=raw_header)
     assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
-    assert json.loads(text)["error"]["message"] == "the token is wrong", "a cookie does not mend a wrong token"
+    assert json.loads(text)["error"]["message"] == "the token is wrong", "a valid cookie does not replace a wrong token"
 
 
-async def test_a_token_opens_whatever_the_case_of_its_scheme(workspace: Path) -> None:
+async def test_the_scheme_of_the_authorization_header_is_case_insensitive(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         assert visit.site.secret is not None
         for scheme in ("Bearer", "bearer", "BEARER"):
@@ -239,7 +234,7 @@ async def test_a_token_opens_whatever_the_case_of_its_scheme(workspace: Path) ->
             assert status == 200
 
 
-async def test_login_trades_a_token_for_a_cookie_and_tells_a_wrong_one(workspace: Path) -> None:
+async def test_login_exchanges_the_token_for_a_cookie_and_rejects_a_wrong_one(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         assert visit.site.secret is not None
         status, text = await visit.get("/login", headers={})
@@ -249,6 +244,7 @@ async def test_login_trades_a_token_for_a_cookie_and_tells_a_wrong_one(workspace
         status, _, headers = await visit.ask("GET", f"/login?token={visit.site.secret.token}", headers={})
         assert (status, headers["Location"]) == (303, "/")
         assert visit.site.secret.token not in headers["Set-Cookie"]
+        assert "HttpOnly" in headers["Set-Cookie"] and "SameSite=Strict" in headers["Set-Cookie"]
         cookie = headers["Set-Cookie"].split(";")[0]
         assert (await visit.get("/", headers={"Cookie": cookie}))[0] == 200
     async with visiting(workspace) as visit:
@@ -256,7 +252,7 @@ async def test_login_trades_a_token_for_a_cookie_and_tells_a_wrong_one(workspace
         assert (status, headers["Location"]) == (303, "/"), "nothing to log in to"
 
 
-async def test_every_answer_is_counted_with_its_route_and_status(workspace: Path) -> None:
+async def test_request_metrics_count_each_response_by_route_and_status(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         await visit.get("/runs/r1")
         await visit.get("/runs/nope")
@@ -274,7 +270,7 @@ async def test_every_answer_is_counted_with_its_route_and_status(workspace: Path
     }
 
 
-async def test_a_workspace_that_went_away_is_not_ready(workspace: Path) -> None:
+async def test_readyz_is_503_if_the_workspace_was_removed(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         assert await visit.document("/readyz") == {"status": "ready", "problem": None}
         workspace.rename(workspace.with_name("elsewhere"))
@@ -286,10 +282,10 @@ async def test_a_workspace_that_went_away_is_not_ready(workspace: Path) -> None:
         assert (await visit.get("/healthz"))[0] == 200
 
 
-async def test_a_service_whose_journals_cannot_be_written_is_not_ready(workspace: Path) -> None:
+async def test_readyz_is_503_if_journals_cannot_be_written(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         assert (await visit.document("/readyz"))["status"] == "ready"
-        assert not list((workspace / "checkpoints").glob(".ready-*")), "the try leaves nothing"
+        assert not list((workspace / "checkpoints").glob(".ready-*")), "the check leaves no file"
         (workspace / "checkpoints").rename(workspace / "moved")
         (workspace / "checkpoints").write_text("no folder")
         status, text = await visit.get("/readyz", headers={})
@@ -299,7 +295,7 @@ async def test_a_service_whose_journals_cannot_be_written_is_not_ready(workspace
     assert json.loads(text)["problem"] == "the journal folder cannot be written: FileExistsError"
 
 
-async def test_an_address_that_is_taken_is_a_usage_error(workspace: Path) -> None:
+async def test_a_port_in_use_raises_UsageError(workspace: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -313,7 +309,7 @@ async def test_an_address_that_is_taken_is_a_usage_error(workspace: Path) -> Non
     assert error.hint == "choose another --port"
 
 
-def test_the_description_names_every_route_its_parameters_and_its_body() -> None:
+def test_the_openapi_document_describes_each_route_with_parameters_and_body() -> None:
     from bench.web.api import routes
 
     document = openapi_document(ENDPOINTS)
@@ -333,7 +329,7 @@ def test_the_description_names_every_route_its_parameters_and_its_body() -> None
     assert len(ids) == len(set(ids))
 
 
-def test_every_reference_of_the_description_is_there() -> None:
+def test_each_reference_of_the_openapi_document_resolves() -> None:
     document = openapi_document(ENDPOINTS)
     text = json.dumps(document)
     components = document["components"]

@@ -1,4 +1,4 @@
-"""Documents that take a while: nobody waits for a large one, what failed is told, what changed is made anew."""
+"""Cached documents: limited waiting, errors, recomputing after a change, and work in another process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests import forked
 ONE, TWO = ((1, 1),), ((2, 2),)
 
 
-async def test_whoever_is_in_a_hurry_gets_the_last_one_and_later_the_new_one() -> None:
+async def test_a_request_with_a_short_wait_gets_the_last_document_and_later_the_new_one() -> None:
     may_end = anyio.Event()
 
     async def slow() -> Json:
@@ -40,18 +40,18 @@ async def test_whoever_is_in_a_hurry_gets_the_last_one_and_later_the_new_one() -
         return {"n": 1}
 
     async with anyio.create_task_group() as tasks:
-        kept = DocumentCache(tasks)
-        assert (await kept.get("k", ONE, quick, max_wait_s=5)).document == {"n": 1}
+        cache = DocumentCache(tasks)
+        assert (await cache.get("k", ONE, quick, max_wait_s=5)).document == {"n": 1}
         for _ in range(3):
-            shown = await kept.get("k", TWO, slow, max_wait_s=0.01)
+            shown = await cache.get("k", TWO, slow, max_wait_s=0.01)
             assert (shown.document, shown.fresh) == ({"n": 1}, False)
         may_end.set()
-        shown = await kept.get("k", TWO, slow, max_wait_s=5)
+        shown = await cache.get("k", TWO, slow, max_wait_s=5)
         assert (shown.document, shown.fresh) == ({"n": 2}, True)
 
 
-async def test_who_comes_while_an_older_one_is_made_waits_for_the_newer(tmp_path: Path) -> None:
-    """A small run that ended just now is never shown as complete with the counts of a moment before."""
+async def test_a_request_during_an_older_computation_waits_for_the_newer_document(tmp_path: Path) -> None:
+    """A small run that just ended is never shown as complete with older counts."""
     begun, may_end = anyio.Event(), anyio.Event()
     seen: list[Json | None] = []
 
@@ -63,16 +63,16 @@ async def test_who_comes_while_an_older_one_is_made_waits_for_the_newer(tmp_path
     async def new() -> Json:
         return {"n": 2}
 
-    async def look(kept: DocumentCache) -> None:
-        shown = await kept.get("k", TWO, new, max_wait_s=5)
+    async def look(cache: DocumentCache) -> None:
+        shown = await cache.get("k", TWO, new, max_wait_s=5)
         seen.append(shown.document if shown.fresh else None)
 
     async with anyio.create_task_group() as tasks:
-        kept = DocumentCache(tasks)
-        tasks.start_soon(lambda: kept.get("k", ONE, old, max_wait_s=5))
+        cache = DocumentCache(tasks)
+        tasks.start_soon(lambda: cache.get("k", ONE, old, max_wait_s=5))
         await begun.wait()
         for _ in range(3):
-            tasks.start_soon(look, kept)
+            tasks.start_soon(look, cache)
         await anyio.sleep(0)
         may_end.set()
     assert seen == [{"n": 2}] * 3
@@ -89,37 +89,37 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("said", FAILURES)
-async def test_what_cannot_be_made_is_told_and_ends_nothing_else(said: str) -> None:
+@pytest.mark.parametrize("message", FAILURES)
+async def test_a_failed_document_reports_its_problem_and_others_are_unaffected(message: str) -> None:
     async def broken() -> Json:
-        raise FAILURES[said]
+        raise FAILURES[message]
 
     async def whole() -> Json:
         return {"n": 1}
 
     async with anyio.create_task_group() as tasks:
-        kept = DocumentCache(tasks)
-        shown = await kept.get("k", ONE, broken, max_wait_s=5)
-        other = await kept.get("other", ONE, whole, max_wait_s=5)
-        mended = await kept.get("k", TWO, whole, max_wait_s=5)
-    assert (shown.document, shown.fresh, str(shown.problem)) == (None, True, said)
+        cache = DocumentCache(tasks)
+        shown = await cache.get("k", ONE, broken, max_wait_s=5)
+        other = await cache.get("other", ONE, whole, max_wait_s=5)
+        recovered = await cache.get("k", TWO, whole, max_wait_s=5)
+    assert (shown.document, shown.fresh, str(shown.problem)) == (None, True, message)
     assert isinstance(shown.problem, JournalError)
-    assert other.document == mended.document == {"n": 1} and mended.problem is None
+    assert other.document == recovered.document == {"n": 1} and recovered.problem is None
 
 
-async def test_those_that_nobody_asks_for_make_room() -> None:
+async def test_the_cache_removes_the_least_recently_used_document() -> None:
     async def make() -> Json:
         return {}
 
     async with anyio.create_task_group() as tasks:
-        kept = DocumentCache(tasks)
+        cache = DocumentCache(tasks)
         for number in range(MAX_DOCUMENTS + 5):
-            await kept.get(number, ONE, make, max_wait_s=5)
-            await kept.get(0, ONE, make, max_wait_s=5)
-        assert len(kept._known) == MAX_DOCUMENTS and 0 in kept._known and 1 not in kept._known
+            await cache.get(number, ONE, make, max_wait_s=5)
+            await cache.get(0, ONE, make, max_wait_s=5)
+        assert len(cache._known) == MAX_DOCUMENTS and 0 in cache._known and 1 not in cache._known
 
 
-def test_a_stamp_changes_with_its_files(tmp_path: Path) -> None:
+def test_stamp_of_changes_if_the_file_changes(tmp_path: Path) -> None:
     file = tmp_path / "x"
     before = stamp_of(file)
     file.write_text("1")
@@ -128,12 +128,12 @@ def test_a_stamp_changes_with_its_files(tmp_path: Path) -> None:
 
 @pytest.fixture
 def forks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other processes begin as a fork."""
+    """Fork other processes."""
     monkeypatch.setattr(sys, "executable", str(forked.client("python")))
 
 
 @pytest.mark.usefixtures("forks")
-async def test_another_process_makes_the_same_document_and_tells_the_same_error(finished: Path) -> None:
+async def test_make_in_process_returns_the_same_document_and_raises_the_same_error(finished: Path) -> None:
     here = await make_off_loop(make_results, str(finished), "r1", items=1)
     assert await make_in_process(make_results, str(finished), "r1") == json.loads(json.dumps(here))
     with pytest.raises(UsageError, match="nope"):
@@ -143,17 +143,17 @@ async def test_another_process_makes_the_same_document_and_tells_the_same_error(
 @pytest.mark.parametrize(
     "error", [UsageError("no such run", hint="look at the list"), JournalError("torn", hint="mend")]
 )
-def test_an_error_crosses_to_the_other_process_and_back_as_what_it_is(error: BenchError) -> None:
+def test_an_error_keeps_type_message_and_hint_between_processes(error: BenchError) -> None:
     async def refused() -> Json:
         raise error
 
-    said = json.loads(json.dumps(result_json(refused, [])))
+    message = json.loads(json.dumps(result_json(refused, [])))
     with pytest.raises(type(error)) as back:
-        document_from_result(said)
+        document_from_result(message)
     assert (str(back.value), back.value.hint) == (str(error), error.hint)
 
 
-def test_a_document_crosses_as_it_is() -> None:
+def test_a_document_is_unchanged_between_processes() -> None:
     async def make(name: str, many: list[int]) -> Json:
         return {"name": name, "many": many}
 
@@ -163,7 +163,7 @@ def test_a_document_crosses_as_it_is() -> None:
     }
 
 
-async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -> None:
+async def test_a_process_that_fails_raises_JournalError_with_a_hint() -> None:
     with pytest.raises(JournalError) as refused:
         await make_in_process(posixpath.join, "no", "coroutine")  # type: ignore[arg-type]
     assert str(refused.value) == "a document could not be created"
@@ -174,10 +174,10 @@ async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -
 
 
 @pytest.mark.usefixtures("forks")
-async def test_what_is_large_is_made_in_another_process_and_what_is_small_in_a_thread(finished: Path) -> None:
+async def test_large_documents_are_computed_in_a_process_and_small_ones_in_a_thread(finished: Path) -> None:
     import os
 
     eager = os.nice(0)
     here = await make_off_loop(make_results, str(finished), "r1", items=SMALL_ITEMS)
     assert await make_off_loop(make_results, str(finished), "r1", items=SMALL_ITEMS + 1) == json.loads(json.dumps(here))
-    assert os.nice(0) == eager, "this process is as eager as it was"
+    assert os.nice(0) == eager, "the priority of this process is unchanged"

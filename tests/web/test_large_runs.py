@@ -1,4 +1,4 @@
-"""Large runs: nobody waits for them, every page says what is under way, and what was asked for comes in the end."""
+"""Large runs: pages answer at once, show that numbers are being computed, and later show the numbers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import pytest
 
 from bench.journal import Journal, RunState
 from bench.model import State
-from bench.web import cache as apart
-from bench.web import cache as kept
-from bench.web.documents import run_documents as reports
-from bench.web.documents import workspace_documents as receiptviews
+from bench.web import cache
+from bench.web.documents import run_documents, workspace_documents
 from tests import forked
 from tests.small_journal import record
 from tests.told_journal import Told, rows_of, told
@@ -26,13 +24,13 @@ JOB = record("x")
 
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is small elsewhere is large here: it is made in another process, and nobody waits long."""
+    """Compute each document in another process and wait only briefly for it."""
     monkeypatch.setattr(sys, "executable", str(forked.client("python")))
-    monkeypatch.setattr(apart, "SMALL_ITEMS", 0)
-    monkeypatch.setattr(kept, "SMALL_ITEMS", 0)
-    monkeypatch.setattr(kept, "SHORT_WAIT_S", 0.001)
-    monkeypatch.setattr(receiptviews, "QUICK_BYTES", 0)
-    monkeypatch.setattr(receiptviews, "SHORT_WAIT_S", 0.001)
+    monkeypatch.setattr(cache, "SMALL_ITEMS", 0)
+    monkeypatch.setattr(cache, "SMALL_ITEMS", 0)
+    monkeypatch.setattr(cache, "SHORT_WAIT_S", 0.001)
+    monkeypatch.setattr(workspace_documents, "QUICK_BYTES", 0)
+    monkeypatch.setattr(workspace_documents, "SHORT_WAIT_S", 0.001)
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ async def workspace(tmp_path: Path) -> Path:
 
 
 async def in_the_end(visit: Visit, path: str) -> str:
-    """Ask again as often as it takes."""
+    """Repeat a request until its document is complete."""
     with anyio.fail_after(60):
         while True:
             status, text = await visit.get(path)
@@ -52,7 +50,7 @@ async def in_the_end(visit: Visit, path: str) -> str:
             await anyio.sleep(0.05)
 
 
-async def test_numbers_that_are_being_folded_are_503_with_a_time_to_ask_again(workspace: Path) -> None:
+async def test_results_that_are_being_computed_are_503_with_retry_after(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         status, text, headers = await visit.ask("GET", "/api/v1/runs/r1/results")
         assert (status, headers["Retry-After"]) == (503, "2")
@@ -63,7 +61,7 @@ async def test_numbers_that_are_being_folded_are_503_with_a_time_to_ask_again(wo
         assert [job["provider"] for job in found["jobs"]] == ["x", "y"]
 
 
-async def test_the_page_of_a_run_shows_its_state_at_once_and_loads_again_for_its_numbers(workspace: Path) -> None:
+async def test_the_page_of_a_run_shows_its_state_at_once_and_reloads_for_its_numbers(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         status, page = await visit.get("/runs/r1")
         assert status == 200 and "The numbers are being computed; reload in a moment." in page
@@ -72,7 +70,7 @@ async def test_the_page_of_a_run_shows_its_state_at_once_and_loads_again_for_its
         assert "8 items ended" in page and "<strong>1.00</strong>" in page
 
 
-async def test_the_list_says_what_it_knows_and_is_right_in_the_end(workspace: Path) -> None:
+async def test_the_list_marks_runs_whose_items_are_still_being_counted(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         _, page = await visit.get("/")
         assert ("items are being counted" in page) is ('class="state complete"' not in page), "no tick before that"
@@ -83,7 +81,7 @@ async def test_the_list_says_what_it_knows_and_is_right_in_the_end(workspace: Pa
                 await anyio.sleep(0.02)
 
 
-async def test_a_comparison_is_made_while_the_page_says_so(workspace: Path) -> None:
+async def test_a_comparison_in_progress_is_503_and_the_page_reloads(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         status, text, _ = await visit.ask("GET", "/api/v1/compare?a=r1:x&b=r1:y")
         assert status == 503 and "the runs are being compared" in text
@@ -96,7 +94,7 @@ async def test_a_comparison_is_made_while_the_page_says_so(workspace: Path) -> N
         assert status == 200
 
 
-async def test_a_refusal_of_the_other_process_is_the_refusal_of_the_page(workspace: Path) -> None:
+async def test_an_error_of_the_other_process_is_the_error_of_the_request(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         with anyio.fail_after(60):
             while (await visit.get("/api/v1/compare?a=r1:x&b=r1:nope"))[0] == 503:
@@ -107,7 +105,7 @@ async def test_a_refusal_of_the_other_process_is_the_refusal_of_the_page(workspa
         assert json.loads(text)["error"]["hint"] == "its jobs: facts x x, facts x y"
 
 
-async def test_receipts_are_verified_in_the_background(workspace: Path) -> None:
+async def test_receipts_are_verified_in_the_background_and_the_last_result_is_shown(workspace: Path) -> None:
     place = workspace / "results" / "r1" / "receipts"
     place.mkdir(parents=True)
     (place / "a.json").write_text("{")
@@ -123,7 +121,7 @@ async def test_receipts_are_verified_in_the_background(workspace: Path) -> None:
         assert again["fresh"] is False and len(again["receipts"]) == 1, "the last one that is known"
 
 
-async def test_the_last_numbers_stay_while_newer_ones_are_folded(workspace: Path) -> None:
+async def test_the_last_numbers_are_shown_while_newer_ones_are_computed(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         await in_the_end(visit, "/runs/r1")
         async with Journal.resume(workspace / "checkpoints" / "r1") as journal:
@@ -136,17 +134,19 @@ async def test_the_last_numbers_stay_while_newer_ones_are_folded(workspace: Path
         )
 
 
-async def test_many_visitors_at_once_wait_for_one_fold(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_eight_concurrent_requests_share_one_computation(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = 0
-    make_off_loop = reports.make_off_loop
+    make_off_loop = run_documents.make_off_loop
 
-    async def counted(*arguments: object, items: int) -> kept.Json:
+    async def counted(*arguments: object, items: int) -> cache.Json:
         nonlocal made
         made += 1
         return await make_off_loop(*arguments, items=items)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reports, "make_off_loop", counted)
-    monkeypatch.setattr(kept, "SHORT_WAIT_S", 30)
+    monkeypatch.setattr(run_documents, "make_off_loop", counted)
+    monkeypatch.setattr(cache, "SHORT_WAIT_S", 30)
     statuses: list[int] = []
 
     async def ask(visit: Visit) -> None:
@@ -155,5 +155,5 @@ async def test_many_visitors_at_once_wait_for_one_fold(workspace: Path, monkeypa
     async with visiting(workspace) as visit, anyio.create_task_group() as asking:
         for _ in range(8):
             asking.start_soon(ask, visit)
-    monkeypatch.setattr(kept, "SHORT_WAIT_S", 0.001)
+    monkeypatch.setattr(cache, "SHORT_WAIT_S", 0.001)
     assert statuses == [200] * 8 and made == 1

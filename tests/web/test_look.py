@@ -1,4 +1,4 @@
-"""How pages look with seven systems, long names, long reasons and an INVALID job: nothing is clipped or endless."""
+"""Layout of pages with seven systems, long names and reasons and an INVALID job: no overflow, limited height."""
 
 from __future__ import annotations
 
@@ -54,14 +54,16 @@ async def workspace(tmp_path: Path) -> Path:
 
 
 async def looking(browser: Browser, url: str, width: int, scheme: str = "light") -> None:
-    """Open a page that is computed in full, at this width."""
+    """Open a page at this width and wait until it is complete."""
     await browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     await browser.size(width, 900)
     await browser.open(url, "document.querySelector('h1') && !document.querySelector('[data-again], [data-busy]')")
 
 
 @needs_browser
-async def test_nothing_is_clipped_cut_or_endless_with_long_names_and_reasons(workspace: Path, tmp_path: Path) -> None:
+async def test_pages_with_long_names_and_reasons_do_not_clip_overflow_or_exceed_their_height(
+    workspace: Path, tmp_path: Path
+) -> None:
     async with visiting(workspace, runs=True) as visit, browsing() as browser:
         await browser.open(visit.site.login)
         for path, height in PAGES.items():
@@ -74,7 +76,7 @@ async def test_nothing_is_clipped_cut_or_endless_with_long_names_and_reasons(wor
 
 
 @needs_browser
-async def test_a_run_and_then_a_system_are_chosen_to_compare(workspace: Path, tmp_path: Path) -> None:
+async def test_the_compare_form_lists_the_systems_of_the_selected_run(workspace: Path, tmp_path: Path) -> None:
     await told(workspace, "r2", [(record("zep", **NAMES), share(5)), (record("bm25", **NAMES), share(5))])
     async with visiting(workspace) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/compare?run_a=r1&run_b=r1", "document.querySelector('[name=run_b]')")
@@ -92,8 +94,10 @@ async def test_a_run_and_then_a_system_are_chosen_to_compare(workspace: Path, tm
 
 @pytest.mark.long
 @needs_browser
-@pytest.mark.skipif(AXE is None, reason="axe-core-python is not installed: accessibility was not looked at")
-async def test_axe_finds_nothing_on_any_page_in_both_schemes_and_three_widths(workspace: Path, tmp_path: Path) -> None:
+@pytest.mark.skipif(AXE is None, reason="axe-core-python is not installed: accessibility was not checked")
+async def test_axe_finds_no_violation_on_any_page_in_both_schemes_and_three_widths(
+    workspace: Path, tmp_path: Path
+) -> None:
     assert AXE is not None and AXE.origin is not None
     script = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     async with visiting(workspace, runs=True) as visit, browsing() as browser:

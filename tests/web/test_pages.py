@@ -1,4 +1,4 @@
-"""Every page and document over real HTTP: it is there, it parses, it shows what the run holds."""
+"""Each page and document over real HTTP: status, valid HTML and content."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Strict(HTMLParser):
         pass
 
     def handle_endtag(self, tag: str) -> None:
-        # the parser is told of optional end tags nowhere, and the templates leave none out
+        # the templates omit no optional end tag
         assert self.open and self.open.pop() == tag, tag
 
 
@@ -81,7 +81,7 @@ async def first_item(visit: Visit) -> str:
     return str((await visit.document("/runs/r1/items"))["items"][0]["slug"])
 
 
-async def test_every_page_answers_and_nests_without_inline_code(finished: Path) -> None:
+async def test_each_page_is_200_with_nested_tags_and_without_inline_code(finished: Path) -> None:
     async with visiting(finished) as visit:
         item = await first_item(visit)
         for path in (*PAGES, f"/runs/r1/items/{item}"):
@@ -92,7 +92,7 @@ async def test_every_page_answers_and_nests_without_inline_code(finished: Path) 
                 assert all(source.startswith(("/", "?", "#")) for source in parser.sources), path
 
 
-async def test_every_document_is_json_and_described(finished: Path) -> None:
+async def test_each_document_is_json_and_in_the_openapi_document(finished: Path) -> None:
     async with visiting(finished) as visit:
         described = set((await visit.document("/openapi.json"))["paths"])
         for path in DOCUMENTS:
@@ -101,14 +101,14 @@ async def test_every_document_is_json_and_described(finished: Path) -> None:
             assert plain in described, plain
 
 
-async def test_the_description_is_the_same_in_explore_and_serve(finished: Path) -> None:
+async def test_the_openapi_document_is_the_same_in_explore_and_serve(finished: Path) -> None:
     async with visiting(finished) as reading:
         first = await reading.document("/openapi.json")
     async with visiting(finished, runs=True) as running:
         assert await running.document("/openapi.json") == first
 
 
-async def test_results_are_those_of_the_command_line(finished: Path) -> None:
+async def test_the_results_document_equals_results_json_of_the_command_line(finished: Path) -> None:
     from bench.journal import Reader
     from bench.report import fold, results_json
 
@@ -122,7 +122,7 @@ async def test_results_are_those_of_the_command_line(finished: Path) -> None:
     assert shown == expected
 
 
-async def test_an_item_shows_its_evidence_among_the_hits(finished: Path) -> None:
+async def test_an_item_marks_its_evidence_among_the_hits(finished: Path) -> None:
     async with visiting(finished) as visit:
         document = await visit.document(f"/runs/r1/items/{await first_item(visit)}?provider=oracle")
         (side,) = document["sides"]
@@ -130,7 +130,7 @@ async def test_an_item_shows_its_evidence_among_the_hits(finished: Path) -> None
         assert side["attempts"] and side["context"] and side["verdicts"]
 
 
-async def test_pages_of_items_cover_all_of_them_once(finished: Path) -> None:
+async def test_pages_of_items_cover_each_item_once_in_each_order(finished: Path) -> None:
     async with visiting(finished) as visit:
         for sort in ("item", "state", "type"):
             seen: list[str] = []
@@ -142,7 +142,7 @@ async def test_pages_of_items_cover_all_of_them_once(finished: Path) -> None:
             assert len(seen) == len(set(seen)) == 20, sort
 
 
-async def test_filters_hold_for_every_item_shown(finished: Path) -> None:
+async def test_item_filters_apply_to_each_listed_item(finished: Path) -> None:
     async with visiting(finished) as visit:
         page = await visit.document("/runs/r1/items?provider=bm25&state=incorrect")
         assert page["items"] and all(one["cells"][0]["state"] == "incorrect" for one in page["items"])
@@ -154,7 +154,7 @@ async def test_filters_hold_for_every_item_shown(finished: Path) -> None:
         assert any(words[-1] in one["question"] for one in page["items"])
 
 
-async def test_the_stream_of_a_finished_run_begins_with_its_state_and_ends(finished: Path) -> None:
+async def test_the_event_stream_of_a_finished_run_ends_after_its_state(finished: Path) -> None:
     async with visiting(finished) as visit:
         status, text = await visit.get("/api/v1/runs/r1/events")
         kinds = [line.removeprefix("event: ") for line in text.splitlines() if line.startswith("event: ")]
@@ -165,7 +165,7 @@ async def test_the_stream_of_a_finished_run_begins_with_its_state_and_ends(finis
 
 
 @pytest.mark.parametrize("path", ["/runs/nope", "/runs/r1/items/nope", "/configs/providers/nope", "/nope"])
-async def test_what_is_not_there_is_404_with_a_hint(finished: Path, path: str) -> None:
+async def test_an_unknown_path_is_404_with_a_hint(finished: Path, path: str) -> None:
     async with visiting(finished) as visit:
         status, text = await visit.get(path)
         assert status == 404
@@ -174,7 +174,7 @@ async def test_what_is_not_there_is_404_with_a_hint(finished: Path, path: str) -
         assert status == 404 and set(json.loads(text)["error"]) == {"kind", "message", "hint"}
 
 
-async def test_a_comparison_that_is_not_like_for_like_says_why(finished: Path) -> None:
+async def test_a_comparison_with_an_unknown_run_is_404_and_with_an_unknown_provider_named(finished: Path) -> None:
     async with visiting(finished) as visit:
         status, text = await visit.get("/compare?a=r1:bm25&b=nope:oracle")
         assert status == 404, text
@@ -182,7 +182,7 @@ async def test_a_comparison_that_is_not_like_for_like_says_why(finished: Path) -
         assert status == 200 and "nope" in text
 
 
-async def test_metrics_count_routes_never_paths(finished: Path) -> None:
+async def test_request_metrics_are_labeled_by_route_not_by_path(finished: Path) -> None:
     async with visiting(finished) as visit:
         await visit.get("/runs/r1")
         _, text = await visit.get("/api/v1/metrics")

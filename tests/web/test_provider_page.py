@@ -1,4 +1,4 @@
-"""The page of a provider: its config and keys, and how good it was in each run of a setting."""
+"""The page of a provider: config, variables, and results per setting and run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def workspace(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_runs_of_one_setting_stand_below_one_another_with_their_change(workspace: Path) -> None:
+async def test_runs_with_the_same_settings_form_a_series_with_the_change_of_each(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         found = await visit.document("/providers/mem0")
         page = await text_of(visit, "/providers/mem0")
@@ -39,18 +39,18 @@ async def test_runs_of_one_setting_stand_below_one_another_with_their_change(wor
     assert "INVALID" in page and "/compare?a=" in page and "weeks" not in plain(page)
 
 
-async def test_variables_are_named_as_set_or_missing_and_never_shown(workspace: Path) -> None:
+async def test_variables_are_shown_as_set_or_missing_without_their_values(workspace: Path) -> None:
     async with visiting(workspace, variables={"MEM0_API_URL": "http://127.0.0.1:1/secretly"}) as visit:
         page = plain(await text_of(visit, "/providers/mem0"))
     assert "MEM0_API_URL set" in page and "MEM0_API_KEY missing" in page and "secretly" not in page
 
 
-async def test_a_provider_that_nobody_knows_is_no_page(workspace: Path) -> None:
+async def test_the_page_of_an_unknown_provider_is_404(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         assert (await visit.get("/providers/nobody"))[0] == 404
 
 
-async def test_ranks_are_apart_only_where_intervals_do_not_meet(workspace: Path) -> None:
+async def test_ranks_differ_only_if_intervals_do_not_overlap(workspace: Path) -> None:
     table = next(one for one in tables_of(await load_board(workspace), "benchmark") if len(one.standings) == 3)
     assert [one.first.job.provider for one in table.standings] == ["mem0", "zep", "bm25"]
     assert rank_spreads(table) == [(1, 2), (1, 2), (3, 3)]

@@ -1,4 +1,4 @@
-"""Reading failures: which items, in which order, and what one of them shows first."""
+"""Item lists and item pages: filters, orders, neighbors and the evidence of failures."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("query", "items"), SHOWN)
-async def test_a_filter_shows_the_items_that_it_names(workspace: Path, query: dict[str, str], items: list[str]) -> None:
+async def test_a_filter_selects_its_items(workspace: Path, query: dict[str, str], items: list[str]) -> None:
     async with Reader.open(workspace / "checkpoints" / "r1") as reader:
         outcomes: Any = await item_outcomes(reader)
     assert [outcomes["units"][at][1] for at in positions(outcomes, ItemFilter.of(query))] == items
 
 
-async def test_a_filtered_list_is_paged_counted_and_has_ranks(workspace: Path) -> None:
+async def test_a_filtered_list_has_total_pages_and_ranks(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         first = await visit.document("/runs/r1/items?show=missed&provider=a&limit=1")
         assert (first["total"], first["cursor"], first["previous"]) == (2, "1", None)
@@ -86,7 +86,7 @@ ORDERED = [
 
 
 @pytest.mark.parametrize(("query", "items"), ORDERED)
-async def test_items_come_in_the_order_that_is_asked_for(workspace: Path, query: str, items: list[str]) -> None:
+async def test_items_are_listed_in_the_selected_order(workspace: Path, query: str, items: list[str]) -> None:
     async with visiting(workspace) as visit:
         whole = await visit.document(f"/runs/r1/items?{query}")
         second = await visit.document(f"/runs/r1/items?{query}&limit=1&cursor=1")
@@ -97,7 +97,7 @@ async def test_items_come_in_the_order_that_is_asked_for(workspace: Path, query:
     )
 
 
-async def test_a_text_is_looked_for_in_every_filter_and_order(workspace: Path) -> None:
+async def test_a_text_search_combines_with_each_filter_and_order(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         found = await visit.document("/runs/r1/items?sort=state&by=a&q=q3")
         none = await visit.document("/runs/r1/items?show=missed&q=q1")
@@ -107,7 +107,7 @@ async def test_a_text_is_looked_for_in_every_filter_and_order(workspace: Path) -
     assert [one["item_id"] for one in (*first["items"], *second["items"])] == ["q1", "q2", "q0", "q3"]
 
 
-async def test_the_head_of_a_column_orders_by_it_and_an_item_keeps_the_order(workspace: Path) -> None:
+async def test_a_column_heading_sorts_the_list_and_item_links_keep_the_order(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         html = await text_of(visit, "/runs/r1/items?sort=latency&by=a&limit=1&cursor=1")
         item = await text_of(visit, "/runs/r1/items/q2?sort=latency&by=a")
@@ -116,7 +116,7 @@ async def test_the_head_of_a_column_orders_by_it_and_an_item_keeps_the_order(wor
     assert 'rel="prev" href="/runs/r1/items/q3?sort=latency&amp;by=a"' in item and "2 of 5" in plain(item)
 
 
-async def test_an_item_knows_its_neighbors_and_keeps_the_filter(workspace: Path) -> None:
+async def test_an_item_page_links_to_its_neighbors_in_the_filter(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         listed = await text_of(visit, "/runs/r1/items?provider=a&state=incorrect")
         assert 'href="/runs/r1/items/q2?provider=a&amp;state=incorrect"' in listed
@@ -137,7 +137,7 @@ async def test_missed_evidence_is_shown_with_the_text_that_another_system_return
     assert "its text is not in the journal" in none
 
 
-async def test_two_providers_are_shown_side_by_side(workspace: Path) -> None:
+async def test_an_item_page_shows_two_providers_side_by_side(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         sides = (await visit.document("/runs/r1/items/q1?provider=a,b"))["sides"]
         html = await text_of(visit, "/runs/r1/items/q1?provider=a")
@@ -145,7 +145,7 @@ async def test_two_providers_are_shown_side_by_side(workspace: Path) -> None:
     assert "<mark>Bergen</mark>" in html.replace("<mark>Bergen by the sea</mark>", "<mark>Bergen</mark>")
 
 
-async def test_an_item_shows_what_the_judge_was_asked_and_wrote(tmp_path: Path) -> None:
+async def test_an_item_shows_the_prompt_and_reply_of_the_judge(tmp_path: Path) -> None:
     world = World.make(tmp_path, None, corpora=1, items=1)
     text = BENCHMARK.replace("method: contains", "method: llm-judge, judgePrompts: {default: 'Is ${answer} right?'}")
     world.write("configs/benchmarks/facts.yaml", text)
@@ -170,7 +170,7 @@ def test_an_item_outside_the_filter_has_no_neighbors() -> None:
     assert position_of(outcomes, ItemFilter(), "q1") == {"at": 1, "of": 1, "previous": None, "next": None}
 
 
-def test_words_are_marked_whole_and_short_ones_never() -> None:
+def test_matching_words_are_marked_whole_without_short_ones() -> None:
     assert pieces("It was Oslo, in June", "oslo june it") == [
         ("It was ", False), ("Oslo", True), (", in ", False), ("June", True),
     ]  # fmt: skip
@@ -186,12 +186,12 @@ def test_words_are_marked_whole_and_short_ones_never() -> None:
         ("CORRECT", ""), ("{not json}", ""), (None, ""), ("[" * 5000, ""),
     ],
 )  # fmt: skip
-def test_the_reason_of_a_judge_is_read_out_of_its_reply(raw: object, reason: str) -> None:
+def test_judge_reason_extracts_the_reason_from_a_reply(raw: object, reason: str) -> None:
     assert judge_reason(raw) == reason
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
-async def test_failures_are_read_with_keys_and_the_page_is_short(workspace: Path, tmp_path: Path) -> None:
+async def test_keys_j_k_and_u_move_between_failed_items_and_the_list(workspace: Path, tmp_path: Path) -> None:
     async with visiting(workspace) as visit, browsing() as browser:
         first = f"{visit.site.url}/runs/r1/items/q1?provider=a&state=incorrect"
         await browser.open(first, "document.querySelector('h1')")
@@ -205,7 +205,7 @@ async def test_failures_are_read_with_keys_and_the_page_is_short(workspace: Path
         assert browser.problems == []
 
 
-async def test_a_comparison_has_a_picture_and_shows_what_both_said(workspace: Path) -> None:
+async def test_the_compare_page_has_a_chart_and_both_answers_of_flipped_items(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         html = await text_of(visit, "/compare?a=r1:a&b=r1:b&force=1")
         (pair,) = (await visit.document("/compare?a=r1:a&b=r1:b&force=1"))["comparisons"]

@@ -1,4 +1,4 @@
-"""Receipts on the pages: each verified where it lies, a bad one is a row, and none breaks the others."""
+"""Receipts on the pages: each is verified, an invalid one is a row and does not affect the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(signed: Path, tmp_path: Path) -> Path:
-    """A copy that may be broken."""
+    """A copy that a test may damage."""
     shutil.copytree(signed, tmp_path / "w")
     return tmp_path / "w"
 
@@ -46,7 +46,7 @@ async def listed(workspace: Path) -> dict[str, dict[str, Any]]:
     return {Path(one["file"]).name: one for one in found["receipts"]}
 
 
-async def test_each_receipt_has_its_verdict_what_it_says_and_its_bytes(workspace: Path) -> None:
+async def test_each_receipt_is_listed_with_verdict_and_statement_and_served_unchanged(workspace: Path) -> None:
     rows = await listed(workspace)
     assert set(rows) == {path.name for path in receipts(workspace)} and len(rows) == 2
     for one in rows.values():
@@ -60,7 +60,7 @@ async def test_each_receipt_has_its_verdict_what_it_says_and_its_bytes(workspace
             assert (status, text, headers["Content-Type"]) == (200, path.read_text(), "application/json")
 
 
-async def test_a_receipt_that_is_changed_is_found_out_while_the_site_is_open(workspace: Path) -> None:
+async def test_a_receipt_changed_while_the_site_is_open_becomes_invalid(workspace: Path) -> None:
     path = receipts(workspace)[0]
     async with visiting(workspace) as visit:
         before = {one["file"]: one["verdict"] for one in (await visit.document("/receipts"))["receipts"]}
@@ -94,7 +94,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("case", BROKEN)
-async def test_a_receipt_that_is_none_is_one_invalid_row_and_hides_no_other(workspace: Path, case: str) -> None:
+async def test_an_invalid_receipt_is_one_row_and_the_others_stay_valid(workspace: Path, case: str) -> None:
     (workspace / "results" / "r1" / "receipts" / "bad.json").write_bytes(BROKEN[case])
     rows = await listed(workspace)
     assert rows.pop("bad.json")["verdict"] == "INVALID"
@@ -104,7 +104,7 @@ async def test_a_receipt_that_is_none_is_one_invalid_row_and_hides_no_other(work
         assert status == 200 and page.count(">signed</a>") == 2
 
 
-async def test_files_that_cannot_be_read_are_no_server_error(workspace: Path) -> None:
+async def test_unreadable_receipt_files_cause_no_server_error(workspace: Path) -> None:
     place = workspace / "results" / "r1" / "receipts"
     (place / "gone.json").symlink_to(workspace / "nowhere")
     (place / "folder.json").mkdir()
@@ -117,7 +117,7 @@ async def test_files_that_cannot_be_read_are_no_server_error(workspace: Path) ->
         assert [one["verdict"] for one in (await visit.document("/receipts"))["receipts"]] == ["VALID", "VALID"]
 
 
-async def test_only_receipts_of_the_workspace_are_handed_out(workspace: Path) -> None:
+async def test_only_receipts_of_the_workspace_are_served(workspace: Path) -> None:
     outside = workspace.parent / "secret.json"
     outside.write_text("{}")
     (workspace / "results" / "r1" / "receipts" / "link.json").symlink_to(outside)
@@ -126,7 +126,7 @@ async def test_only_receipts_of_the_workspace_are_handed_out(workspace: Path) ->
             assert (await visit.get(path))[0] in (400, 404), path
 
 
-async def test_a_row_of_the_board_leads_to_the_receipt_of_its_job(workspace: Path) -> None:
+async def test_a_leaderboard_row_links_to_the_receipt_of_its_job(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         by_job = receipts_by_job(visit.site.site, {"r1", "r2"})
         assert {name[2]: address for name, address in by_job.items()} == {
@@ -140,7 +140,7 @@ async def test_a_row_of_the_board_leads_to_the_receipt_of_its_job(workspace: Pat
             assert status == 200 and json.loads(text)["provider"]["name"] == row["provider"]
 
 
-async def test_without_trust_or_with_a_torn_trust_file_the_page_says_so(workspace: Path) -> None:
+async def test_a_missing_or_malformed_trust_file_is_reported_on_the_page(workspace: Path) -> None:
     (workspace / "keys" / "trusted.json").unlink()
     assert {one["verdict"] for one in (await listed(workspace)).values()} != {"VALID"}
     (workspace / "keys" / "trusted.json").write_text("{")
@@ -151,7 +151,7 @@ async def test_without_trust_or_with_a_torn_trust_file_the_page_says_so(workspac
         assert status == 200 and "trusted.json" in page
 
 
-async def test_the_state_of_the_public_log_stands_above_its_receipts(
+async def test_the_receipts_page_shows_size_and_origin_of_the_public_log(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with visiting(workspace) as visit:

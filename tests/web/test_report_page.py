@@ -1,4 +1,4 @@
-"""The one-page report: a sentence, a table, where items were lost, and the same as a file that stands alone."""
+"""The one-page report: summary, table, losses, and the same as a self-contained file."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ async def workspace(tmp_path: Path) -> Path:
     """Run ``r1`` of seven jobs over two question types; one of them is INVALID."""
     kinds = ({"question_type": "one"}, {"question_type": "two"})
     jobs = {"oracle": 11, "no-memory": 1, "random": 2, "full-context": 7, LONG: 8, "bm25": 6}
-    told_of = []
+    jobs_of_run = []
     for name, count in jobs.items():
         items = [replace(one, labels=kinds[at % 2]) for at, one in enumerate(share(count))]
-        told_of.append((record(name, **NAMES), items))
-    await told(tmp_path, "r1", [*told_of, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
+        jobs_of_run.append((record(name, **NAMES), items))
+    await told(tmp_path, "r1", [*jobs_of_run, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
     await rebuild(tmp_path)
     return tmp_path
 
 
-async def test_the_first_sentence_names_the_best_and_how_sure_that_is(workspace: Path) -> None:
+async def test_the_summary_names_the_best_system_with_interval_p_value_and_gap(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         text = plain(await text_of(visit, "/report/r1"))
     assert f"{LONG} has the best accuracy: 0.67" in text and "0.17 ahead of bm25" in text
@@ -47,7 +47,7 @@ async def test_the_first_sentence_names_the_best_and_how_sure_that_is(workspace:
     assert "closes 70 % of that gap" in text and "INVALID, without a number: flaky" in text
 
 
-async def test_one_page_names_what_ties_why_each_loses_and_what_qualifies_the_numbers(tmp_path: Path) -> None:
+async def test_the_report_names_ties_losses_and_shared_notes(tmp_path: Path) -> None:
     jobs = [(record(name, **measuring("accuracy")), share(count)) for name, count in (("a", 8), ("b", 8), ("c", 5))]
     await told(tmp_path, "r1", jobs)
     await rebuild(tmp_path)
@@ -63,7 +63,7 @@ async def test_one_page_names_what_ties_why_each_loses_and_what_qualifies_the_nu
     assert group["notes"] == ["all: recall means little", "c: a judge was doubted"]
 
 
-async def test_losses_say_at_which_step_an_item_was_lost(tmp_path: Path) -> None:
+async def test_each_loss_is_counted_at_the_step_where_the_item_was_lost(tmp_path: Path) -> None:
     items = [
         right(0),
         wrong(1),
@@ -86,7 +86,7 @@ async def test_losses_say_at_which_step_an_item_was_lost(tmp_path: Path) -> None
         assert words in text, words
 
 
-async def test_the_file_stands_alone_and_has_the_same_charts(workspace: Path) -> None:
+async def test_the_report_file_is_self_contained_and_has_the_same_charts(workspace: Path) -> None:
     async with Reader.open(workspace / "checkpoints" / "r1") as reader:
         text = await report_page_file(reader, await fold(reader), workspace)
     assert "<svg" in text and "seg-right" in text and "<script" not in text and "http-equiv" in text
@@ -98,7 +98,7 @@ async def test_the_file_stands_alone_and_has_the_same_charts(workspace: Path) ->
     assert "<script" not in again and "href=" not in again
 
 
-async def test_a_run_downloads_as_csv_and_markdown(workspace: Path) -> None:
+async def test_results_can_be_downloaded_as_csv_and_markdown(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         status, text, headers = await visit.ask("GET", "/runs/r1/results.csv")
         assert (status, headers.getone("Content-Type").partition(";")[0]) == (200, "text/csv")
@@ -108,7 +108,7 @@ async def test_a_run_downloads_as_csv_and_markdown(workspace: Path) -> None:
         assert (await visit.get("/runs/r1/results.exe"))[0] == 404
 
 
-async def test_traffic_has_a_price_where_one_is_known(tmp_path: Path) -> None:
+async def test_per_day_traffic_has_a_price_if_calls_have_one(tmp_path: Path) -> None:
     priced = [replace(right(at), calls={Phase.ANSWER: (call("answering", cost="0.01"),)}) for at in range(6)]
     await told(tmp_path, "r1", [(record("x", **NAMES), priced)])
     async with visiting(tmp_path) as visit:
@@ -117,9 +117,7 @@ async def test_traffic_has_a_price_where_one_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
-async def test_a_page_of_seven_systems_is_short_at_every_width_and_in_both_schemes(
-    workspace: Path, tmp_path: Path
-) -> None:
+async def test_the_report_of_seven_systems_fits_each_screen_width(workspace: Path, tmp_path: Path) -> None:
     over = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
     async with visiting(workspace) as visit, browsing() as browser:
         for path in ("/runs/r1", "/report/r1"):
@@ -134,11 +132,11 @@ async def test_a_page_of_seven_systems_is_short_at_every_width_and_in_both_schem
         assert browser.problems == []
 
 
-async def test_pages_nest(workspace: Path) -> None:
+async def test_pages_with_charts_have_nested_tags(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         for path in ("/runs/r1", "/report/r1", "/leaderboard", "/"):
             checked(await text_of(visit, path))
 
 
-def test_the_states_of_an_item_are_all_in_the_bar() -> None:
+def test_the_bar_of_states_contains_each_state() -> None:
     assert set(ORDER) == set(State)

@@ -1,4 +1,4 @@
-"""People label answers in the browser: blind, by keyboard, into the same rows as the TSV file."""
+"""Human labels in the browser: blind, by keyboard, stored as the same rows as the TSV file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def cli(workspace: Path, *arguments: str) -> None:
 
 
 async def send(visit: Visit, **fields: str) -> str:
-    """Press a button of the page; give the address that it leads to."""
+    """Submit a form of the page and return the address of the redirect."""
     assert visit.site.secret is not None
     form = {**fields, "csrf_token": visit.site.secret.csrf}
     status, text, headers = await visit.ask("POST", "/runs/r1/review", headers=visit.cookie, data=form)
@@ -62,7 +62,7 @@ async def send(visit: Visit, **fields: str) -> str:
     return str(headers["Location"])
 
 
-async def test_each_answer_is_labelled_once_and_its_page_is_blind(workspace: Path) -> None:
+async def test_each_answer_is_labeled_once_on_a_page_without_system_or_judge_names(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         _, text = await visit.get("/runs/r1")
         assert 'href="/runs/r1/review"' in text
@@ -88,7 +88,7 @@ async def test_each_answer_is_labelled_once_and_its_page_is_blind(workspace: Pat
         assert any(note.startswith("human review, acme/strictjudge: corrected accuracy 0.6667") for note in notes)
 
 
-async def test_the_browser_and_the_file_leave_the_same_rows(workspace: Path) -> None:
+async def test_labels_from_the_browser_and_from_the_file_are_the_same_rows(workspace: Path) -> None:
     await cli(workspace, "review", "r1", "--n", "3", "--output", str(workspace / "r.tsv"))
     head, *rows = (workspace / "r.tsv").read_text().splitlines()
     (workspace / "r.tsv").write_text("\n".join([head, *(row + "right" for row in rows)]) + "\n")
@@ -120,7 +120,7 @@ async def api(visit: Visit, path: str, body: object) -> tuple[int, Any]:
     return status, json.loads(text)
 
 
-async def test_a_program_draws_and_labels_and_what_does_not_fit_is_refused(workspace: Path) -> None:
+async def test_the_review_api_draws_and_labels_and_rejects_invalid_values(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
         assert (await api(visit, "labels", {"abc": True}))[1]["error"][
             "message"
@@ -138,7 +138,7 @@ async def test_a_program_draws_and_labels_and_what_does_not_fit_is_refused(works
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
-async def test_two_keys_label_every_answer(workspace: Path, tmp_path: Path) -> None:
+async def test_the_keys_r_and_w_label_each_answer(workspace: Path, tmp_path: Path) -> None:
     async with visiting(workspace, runs=True) as visit, browsing() as browser:
         await browser.open(visit.site.login, "document.querySelector('h1')")
         await browser.open(f"{visit.site.url}/runs/r1/review", "document.querySelector('input[name=n]')")

@@ -1,4 +1,4 @@
-"""The service: runs what it is asked to, one after the other, and goes on after whatever ended it."""
+"""The service: starts and queues runs, pauses and cancels them, and continues them after a restart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Faults = Callable[..., str]
 
 
 def slow_world(folder: Path, fault_server: Faults) -> World:
-    """A world whose searches take a while, so that a run can be interrupted in its middle, also on a busy machine."""
+    """A world with slow searches, so that a run can be interrupted also on a busy machine."""
     url = fault_server("search:latency:ms=250")
     return World.make(folder, url, corpora=2, items=30)
 
@@ -38,7 +38,7 @@ async def ended(visit: object, run_id: str) -> dict[str, object]:
             await anyio.sleep(0.1)
 
 
-async def test_a_run_started_over_http_ends_complete_with_its_report(tmp_path: Path) -> None:
+async def test_a_run_started_over_http_completes_with_its_report(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True) as visit:
         body = '{"benchmarks": ["demo"], "providers": ["bm25"], "limit": 5, "run_id": "r1"}'
         status, text, headers = await visit.ask("POST", "/api/v1/runs", data=body)
@@ -52,7 +52,7 @@ async def test_a_run_started_over_http_ends_complete_with_its_report(tmp_path: P
     assert list((tmp_path / "checkpoints" / ".service").glob("*.json")) == []
 
 
-async def test_what_failed_is_run_again_from_a_button_and_nothing_else(tmp_path: Path, fault_server: Faults) -> None:
+async def test_the_retry_button_runs_only_failed_items_again(tmp_path: Path, fault_server: Faults) -> None:
     world = World.make(tmp_path, fault_server("search:status:code=422,match=K0x3"), corpora=1, items=6)
     await world.run(providers="faulty", answering_model="none", run_id="r1", max_error_rate=1)
     world.heal()
@@ -64,11 +64,11 @@ async def test_what_failed_is_run_again_from_a_button_and_nothing_else(tmp_path:
         assert (await visit.ask("POST", "/runs/r1/retry", headers=visit.cookie, data=data))[0] == 303
         row = await ended(visit, "r1")
     assert (row["failed"], row["ended"]) == (0, 6) and world.calls("search") == before + 1 + 1, (
-        "the item, and one look after the clear"
+        "the item, and one search after the clear"
     )
 
 
-async def test_a_wrong_request_is_answered_at_once_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_an_invalid_request_is_rejected_at_once_and_starts_no_run(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True) as visit:
         for body in ('{"benchmarks": ["nope"]}', '{"providers": ["nope"]}', '{"limit": 0}', '{"metrics": ["nope"]}'):
             status, text, _ = await visit.ask("POST", "/api/v1/runs", data=body)
@@ -76,7 +76,7 @@ async def test_a_wrong_request_is_answered_at_once_and_leaves_nothing(tmp_path: 
         assert (await visit.document("/runs"))["runs"] == []
 
 
-async def test_runs_beyond_the_maximum_wait_in_order(tmp_path: Path) -> None:
+async def test_runs_above_max_runs_wait_in_order(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True, max_runs=1) as visit:
         for number in range(3):
             body = f'{{"providers": ["bm25"], "limit": 3, "run_id": "r{number}"}}'
@@ -88,7 +88,7 @@ async def test_runs_beyond_the_maximum_wait_in_order(tmp_path: Path) -> None:
         assert min(runs, key=lambda run: run["created_at"])["run_id"] == "r0"
 
 
-def test_pause_resume_and_cancel(tmp_path: Path, fault_server: Faults) -> None:
+def test_a_run_can_be_paused_resumed_and_cancelled(tmp_path: Path, fault_server: Faults) -> None:
     world = slow_world(tmp_path, fault_server)
     service = ServiceProcess(tmp_path, variables=world.variables)
     try:
@@ -105,13 +105,13 @@ def test_pause_resume_and_cancel(tmp_path: Path, fault_server: Faults) -> None:
         assert service.end() == 143
     again = ServiceProcess(tmp_path, variables=world.variables)
     try:
-        assert again.call("GET", "/runs/r1")["service"] is None, "a cancelled run stays as it is"
+        assert again.call("GET", "/runs/r1")["service"] is None, "a cancelled run is not resumed"
     finally:
         assert again.end() == 143
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_run_goes_on_by_itself_after_its_service_was_ended(
+def test_a_run_continues_after_its_service_was_killed_or_terminated(
     tmp_path: Path, fault_server: Faults, number: signal.Signals
 ) -> None:
     world = slow_world(tmp_path, fault_server)
@@ -132,7 +132,7 @@ def test_a_run_goes_on_by_itself_after_its_service_was_ended(
     assert 60 <= searched <= 62, "only what was in flight is repeated"
 
 
-def test_two_services_on_one_workspace_exit_6(tmp_path: Path) -> None:
+def test_a_second_service_on_one_workspace_exits_6(tmp_path: Path) -> None:
     service = ServiceProcess(tmp_path)
     try:
         command = [sys.executable, "-m", "bench", "--workspace", str(tmp_path), "serve", "--port", "0"]
@@ -142,7 +142,7 @@ def test_two_services_on_one_workspace_exit_6(tmp_path: Path) -> None:
         service.end()
 
 
-def test_a_service_stops_within_eight_seconds_and_tells_its_login_once(tmp_path: Path) -> None:
+def test_a_service_stops_within_eight_seconds_and_prints_its_token_only_once(tmp_path: Path) -> None:
     service = ServiceProcess(tmp_path)
     assert service.process.stdout is not None
     assert service.process.stdout.readline().startswith(f"log in once: {service.url}/login?token={service.token}")
@@ -154,7 +154,7 @@ def test_a_service_stops_within_eight_seconds_and_tells_its_login_once(tmp_path:
     assert "token=" not in stdout + stderr
 
 
-def test_explore_is_read_only_and_needs_no_token_here(tmp_path: Path) -> None:
+def test_explore_is_read_only_and_needs_no_token_on_loopback(tmp_path: Path) -> None:
     run_demo(tmp_path, "r1", "--providers", "oracle", "--limit", "2")
     service = ServiceProcess(tmp_path, command="explore")
     (tmp_path / "checkpoints" / ".token").write_text("")
@@ -163,7 +163,7 @@ def test_explore_is_read_only_and_needs_no_token_here(tmp_path: Path) -> None:
     assert service.end(signal.SIGINT) == 130
 
 
-def test_orders_survive_in_their_order(tmp_path: Path) -> None:
+def test_orders_are_stored_in_order_and_can_be_removed(tmp_path: Path) -> None:
     with OrderStore.open(tmp_path) as orders:
         orders.add(RunOrder(run_id="b", request={"limit": 1}))
         orders.add(RunOrder(run_id="a"))

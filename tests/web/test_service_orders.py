@@ -1,4 +1,4 @@
-"""The service in this process: what may be ordered when, what an order meets that comes at the wrong moment."""
+"""Orders of the service: start, pause, resume and cancel at each moment of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOW = {"benchmarks": ["facts"], "providers": ["faulty"], "answering_model": "no
 
 @pytest.fixture
 def slow(tmp_path: Path, fault_server: Callable[..., str]) -> dict[str, str]:
-    """A provider with which a run takes longer than the second between two looks at the pause file."""
+    """A provider so slow that a run takes longer than the second between two checks of the pause file."""
     return World.make(tmp_path, fault_server("search:latency:ms=150"), corpora=1, items=40).variables
 
 
@@ -57,7 +57,7 @@ async def state_of(workspace: Path, run_id: str) -> tuple[str, str]:
     return str(status.state), status.reason
 
 
-async def test_a_pause_that_comes_before_the_run_has_a_folder_is_kept(tmp_path: Path, slow: dict[str, str]) -> None:
+async def test_a_pause_before_the_run_has_a_folder_is_applied(tmp_path: Path, slow: dict[str, str]) -> None:
     async with serving(tmp_path, variables=slow) as service:
         await service.start(admit(SLOW))
         assert not (tmp_path / "checkpoints" / "r1").exists()
@@ -69,7 +69,7 @@ async def test_a_pause_that_comes_before_the_run_has_a_folder_is_kept(tmp_path: 
         assert service.states() == {}
 
 
-async def test_a_run_that_is_asked_for_twice_at_once_is_accepted_once(tmp_path: Path) -> None:
+async def test_a_run_id_requested_three_times_at_once_is_accepted_once(tmp_path: Path) -> None:
     outcomes: list[str] = []
 
     async def ask(service: Service) -> None:
@@ -85,7 +85,7 @@ async def test_a_run_that_is_asked_for_twice_at_once_is_accepted_once(tmp_path: 
     assert (await state_of(tmp_path, "r1"))[0] == "complete"
 
 
-async def test_waiting_runs_can_be_withdrawn_and_asked_for_again(tmp_path: Path) -> None:
+async def test_a_queued_run_can_be_withdrawn_and_requested_again(tmp_path: Path) -> None:
     async with serving(tmp_path, max_runs=0) as service:
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await service.start(admit({**DEMO, "run_id": "r2"}))
@@ -98,12 +98,12 @@ async def test_waiting_runs_can_be_withdrawn_and_asked_for_again(tmp_path: Path)
         await service.start(admit({**DEMO, "run_id": "r1"}))
         assert [order.run_id for order in service.queue] == ["r2", "r1"]
         await service.resume("r2")
-        assert [order.run_id for order in service.queue] == ["r2", "r1"], "it waits already"
+        assert [order.run_id for order in service.queue] == ["r2", "r1"], "it is queued already"
         for name in ("r1", "r2"):
             await service.stop(name, "pause")
 
 
-async def test_a_run_whose_folder_cannot_be_written_fails_alone(tmp_path: Path) -> None:
+async def test_a_run_whose_results_folder_cannot_be_written_does_not_stop_the_next_run(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "r1").write_text("no folder", encoding="utf-8")
     async with serving(tmp_path) as service:
@@ -114,7 +114,7 @@ async def test_a_run_whose_folder_cannot_be_written_fails_alone(tmp_path: Path) 
     assert (await state_of(tmp_path, "r2"))[0] == "complete"
 
 
-async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_again(tmp_path: Path) -> None:
+async def test_a_run_that_cannot_start_is_listed_as_failed_and_can_be_requested_again(tmp_path: Path) -> None:
     async with serving(tmp_path, max_runs=0) as service:
         config = tmp_path / "configs" / "providers" / "mine.yaml"
         config.parent.mkdir(parents=True)
@@ -123,8 +123,8 @@ async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_ag
         service.max_runs = 1
         assert await service.recover() == ["r1"]
         await idle(service)
-        (standing,) = service.states().values()
-        assert standing.startswith("failed: ") and "nope" in standing
+        (state,) = service.states().values()
+        assert state.startswith("failed: ") and "nope" in state
         assert service.orders.all() == [], "it would only fail again at the next start"
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await idle(service)
@@ -132,7 +132,7 @@ async def test_a_run_that_cannot_begin_is_told_as_failed_and_can_be_asked_for_ag
 
 
 @pytest.mark.parametrize("retry", [False, True])
-async def test_a_resume_of_a_run_that_is_stopping_is_carried_out_when_it_has_stopped(
+async def test_a_resume_or_retry_of_a_stopping_run_starts_after_it_stopped(
     tmp_path: Path, slow: dict[str, str], retry: bool
 ) -> None:
     async with serving(tmp_path, variables=slow) as service:
@@ -148,7 +148,7 @@ async def test_a_resume_of_a_run_that_is_stopping_is_carried_out_when_it_has_sto
         assert (await state_of(tmp_path, "r1"))[0] == "complete"
 
 
-async def test_to_resume_what_runs_changes_nothing(tmp_path: Path) -> None:
+async def test_resume_of_a_running_run_changes_nothing(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         await service.start(admit({**DEMO, "run_id": "r1"}))
         await service.resume("r1")
@@ -157,16 +157,18 @@ async def test_to_resume_what_runs_changes_nothing(tmp_path: Path) -> None:
         assert (await state_of(tmp_path, "r1"))[0] == "complete"
 
 
-async def test_a_cancelled_run_is_stopped_and_says_so(tmp_path: Path, slow: dict[str, str]) -> None:
+async def test_a_cancelled_run_has_the_state_stopped_and_the_reason_cancelled(
+    tmp_path: Path, slow: dict[str, str]
+) -> None:
     async with serving(tmp_path, variables=slow) as service:
         await service.start(admit(SLOW))
         await service.stop("r1", "cancel")
         await idle(service)
         assert await state_of(tmp_path, "r1") == ("stopped", "cancelled")
-        assert await service.stop("r1", "cancel") == "stopped", "once more is no error"
+        assert await service.stop("r1", "cancel") == "stopped", "a repeated cancel is not an error"
 
 
-async def test_a_run_of_another_process_is_paused_and_never_resumed_here(tmp_path: Path) -> None:
+async def test_a_run_of_another_process_can_be_paused_but_not_resumed(tmp_path: Path) -> None:
     from bench.web.errors import RequestRefused
 
     folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED)
@@ -185,7 +187,7 @@ async def test_a_run_of_another_process_is_paused_and_never_resumed_here(tmp_pat
         await journal.set_state(RunState.PAUSED)
 
 
-async def test_what_was_interrupted_is_taken_up_and_a_broken_journal_is_passed_over(tmp_path: Path) -> None:
+async def test_recover_takes_up_interrupted_runs_and_ignores_a_broken_journal(tmp_path: Path) -> None:
     await told(tmp_path, "gone", [(record("x"), [Told(item="q1")])], state=RunState.RUNNING)
     await told(tmp_path, "done", [(record("x"), [Told(item="q1")])])
     (tmp_path / "checkpoints" / "torn").mkdir()
@@ -198,7 +200,9 @@ async def test_what_was_interrupted_is_taken_up_and_a_broken_journal_is_passed_o
             await service.stop(name, "pause")
 
 
-async def test_a_service_that_closes_begins_nothing_and_keeps_its_orders(tmp_path: Path, slow: dict[str, str]) -> None:
+async def test_a_closing_service_pauses_the_active_run_starts_no_other_and_keeps_its_orders(
+    tmp_path: Path, slow: dict[str, str]
+) -> None:
     async with serving(tmp_path, variables=slow) as service:
         await service.start(admit(SLOW))
         await service.start(admit({**DEMO, "run_id": "r2"}))
@@ -208,11 +212,11 @@ async def test_a_service_that_closes_begins_nothing_and_keeps_its_orders(tmp_pat
         assert [order.run_id for order in service.queue] == ["r2"]
         service.queue.clear()
     assert (await state_of(tmp_path, "r1"))[0] == "paused"
-    assert not (tmp_path / "results" / "r1" / "report.json").exists(), "the next start goes on and reports"
+    assert not (tmp_path / "results" / "r1" / "report.json").exists(), "the next start writes the report"
     assert not (tmp_path / "checkpoints" / "r2").exists()
 
 
-async def test_a_finished_run_has_its_report_and_its_place_on_the_board(tmp_path: Path) -> None:
+async def test_a_finished_run_has_its_report_and_a_leaderboard_row(tmp_path: Path) -> None:
     from bench.report.leaderboard import load_board
 
     async with serving(tmp_path) as service:
@@ -236,7 +240,7 @@ async def settled(visit: Visit) -> None:
     await idle(service)
 
 
-async def test_a_run_that_waits_is_found_where_its_answer_pointed_to(tmp_path: Path) -> None:
+async def test_a_queued_run_is_shown_as_queued_until_it_is_withdrawn(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True, max_runs=0) as visit:
         status, found = await post(visit, "/runs", {**DEMO, "run_id": "r1"})
         assert (status, found) == (202, {"run_id": "r1", "state": "queued"})
@@ -256,7 +260,9 @@ async def test_a_run_that_waits_is_found_where_its_answer_pointed_to(tmp_path: P
         assert (await visit.get("/api/v1/runs/r1"))[0] == 404
 
 
-async def test_a_run_that_failed_before_it_had_a_journal_says_why_and_is_no_error_to_ask_for(tmp_path: Path) -> None:
+async def test_a_run_that_failed_before_its_journal_is_listed_with_the_reason_and_has_no_actions(
+    tmp_path: Path,
+) -> None:
     async with visiting(tmp_path, runs=True) as visit:
         service = visit.site.site.service
         assert service is not None
@@ -272,7 +278,7 @@ async def test_a_run_that_failed_before_it_had_a_journal_says_why_and_is_no_erro
             assert (status, found["error"]["kind"]) == (404, "not_found"), action
 
 
-async def test_the_form_of_the_list_starts_a_run_and_shows_it(tmp_path: Path) -> None:
+async def test_the_form_starts_a_run_and_rejects_invalid_values(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True) as visit:
         assert visit.site.secret is not None
         status, page = await visit.get("/new?benchmarks=demo&providers=oracle&limit=2", headers=visit.cookie)
@@ -296,7 +302,7 @@ async def test_the_form_of_the_list_starts_a_run_and_shows_it(tmp_path: Path) ->
         assert "/new?benchmarks=demo&amp;providers=oracle&amp;limit=2" in page, "again with changes"
 
 
-async def test_a_plan_names_missing_keys_and_wrong_values_and_offers_no_start(tmp_path: Path) -> None:
+async def test_the_plan_page_names_missing_keys_and_invalid_values_without_a_start_button(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True) as visit:
         status, page = await visit.get("/new?benchmarks=demo&providers=mem0&limit=2", headers=visit.cookie)
         assert status == 200 and "MEM0_API_KEY" in page and "Start this run" not in page
@@ -307,7 +313,7 @@ async def test_a_plan_names_missing_keys_and_wrong_values_and_offers_no_start(tm
 
 
 @pytest.mark.parametrize(("action", "place"), [("pause", "/runs/r1"), ("cancel", "/runs/r1")])
-async def test_the_buttons_of_a_finished_run_lead_back_to_a_page(tmp_path: Path, action: str, place: str) -> None:
+async def test_pause_and_cancel_of_a_finished_run_redirect_to_its_page(tmp_path: Path, action: str, place: str) -> None:
     await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])])
     async with visiting(tmp_path, runs=True) as visit:
         assert visit.site.secret is not None
@@ -317,7 +323,7 @@ async def test_the_buttons_of_a_finished_run_lead_back_to_a_page(tmp_path: Path,
         assert (await visit.document("/runs/r1"))["state"] == "complete"
 
 
-async def test_to_resume_a_run_whose_configs_are_gone_is_told_on_its_row(tmp_path: Path) -> None:
+async def test_a_failed_resume_is_shown_on_the_row_of_the_run(tmp_path: Path) -> None:
     await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED, planned=2)
     async with visiting(tmp_path, runs=True) as visit:
         assert (await post(visit, "/runs/r1/resume"))[0] == 202
@@ -329,9 +335,7 @@ async def test_to_resume_a_run_whose_configs_are_gone_is_told_on_its_row(tmp_pat
         assert status == 200 and "failed: " in page and 'action="/runs/r1/resume"' in page
 
 
-async def test_metrics_follow_a_live_run_from_what_the_engine_and_its_journal_know(
-    tmp_path: Path, slow: dict[str, str]
-) -> None:
+async def test_metrics_include_a_run_only_while_it_is_running(tmp_path: Path, slow: dict[str, str]) -> None:
     async with visiting(tmp_path, runs=True, variables=slow) as visit:
         service = visit.site.site.service
         assert service is not None
@@ -355,7 +359,7 @@ async def test_metrics_follow_a_live_run_from_what_the_engine_and_its_journal_kn
 # ------------------------------------------------------------------------------ orders on disk
 
 
-def test_orders_of_any_other_shape_are_passed_over(tmp_path: Path) -> None:
+def test_malformed_order_files_are_ignored(tmp_path: Path) -> None:
     with OrderStore.open(tmp_path) as orders:
         for name, body in (
             ("torn", "{"), ("list", "[1]"), ("text", '"x"'), ("more", '{"run_id": "a", "number": 1, "x": 2}'),
@@ -369,11 +373,11 @@ def test_orders_of_any_other_shape_are_passed_over(tmp_path: Path) -> None:
         assert made == RunOrder(run_id="a", request={"limit": 1}, number=1)
         assert orders.all() == [made]
         orders.add(RunOrder(run_id="a"))
-        assert orders.all() == [RunOrder(run_id="a", number=2)], "one order a run, the newest"
+        assert orders.all() == [RunOrder(run_id="a", number=2)], "one order per run, the newest"
         orders.drop("nobody")
 
 
-def test_a_workspace_has_one_service_and_the_second_is_told_who_it_is(tmp_path: Path) -> None:
+def test_a_second_order_store_is_rejected_with_the_pid_of_the_first(tmp_path: Path) -> None:
     import os
 
     with OrderStore.open(tmp_path), pytest.raises(BenchError) as refused, OrderStore.open(tmp_path):

@@ -1,4 +1,4 @@
-"""A site from its opening to its end: what it recovers, how it is told where it is, what ends it."""
+"""A site from its start to its end: address, token, recovered runs, signals."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.told_journal import Told, told
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-async def test_a_signal_ends_a_site_with_its_code(tmp_path: Path, number: signal.Signals, code: int) -> None:
+async def test_a_signal_ends_a_site_with_its_exit_code(tmp_path: Path, number: signal.Signals, code: int) -> None:
     seen: list[OpenSite] = []
 
-    def tell(site: OpenSite) -> None:
+    def stop_when_open(site: OpenSite) -> None:
         seen.append(site)
         os.kill(os.getpid(), number)
 
     with anyio.fail_after(30):
-        assert await serve_until_signal(Settings(workspace=tmp_path, port=0), tell) == code
+        assert await serve_until_signal(Settings(workspace=tmp_path, port=0), stop_when_open) == code
     (site,) = seen
     assert site.url == site.login.rstrip("/") and site.url.startswith("http://127.0.0.1:") and site.secret is None
 
 
-async def test_a_service_tells_its_login_and_what_it_goes_on_with(tmp_path: Path) -> None:
+async def test_a_service_has_a_login_address_and_lists_the_runs_that_it_continues(tmp_path: Path) -> None:
     from bench.web.service import OrderStore, RunOrder
 
     with OrderStore.open(tmp_path) as orders:
@@ -45,7 +45,7 @@ async def test_a_service_tells_its_login_and_what_it_goes_on_with(tmp_path: Path
             async with open_site(Settings(workspace=tmp_path, port=0, runs=True)):
                 pass
         async with open_site(Settings(workspace=tmp_path, port=0)) as reading:
-            assert reading.url != site.url, "who only reads may look beside it"
+            assert reading.url != site.url, "a read-only site can be open at the same time"
         assert site.site.service is not None
         site.site.service.queue.clear()
     async with open_site(Settings(workspace=tmp_path, port=0, runs=True, max_runs=0)) as again:
@@ -56,7 +56,7 @@ async def test_a_service_tells_its_login_and_what_it_goes_on_with(tmp_path: Path
 
 @pytest.mark.parametrize("runs", [False, True])
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])
-async def test_an_address_that_others_reach_needs_a_named_token_file(tmp_path: Path, host: str, runs: bool) -> None:
+async def test_a_host_that_other_machines_reach_needs_a_token_file(tmp_path: Path, host: str, runs: bool) -> None:
     with pytest.raises(UsageError) as refused:
         async with open_site(Settings(workspace=tmp_path, host=host, port=0, runs=runs)):
             pass
@@ -64,10 +64,10 @@ async def test_an_address_that_others_reach_needs_a_named_token_file(tmp_path: P
     assert refused.value.hint == (
         "name a token file with --token-file or MEMORYBENCH_TOKEN_FILE, or listen on 127.0.0.1"
     )
-    assert not list(tmp_path.iterdir()), "nothing was made"
+    assert not list(tmp_path.iterdir()), "no file was written"
 
 
-async def test_a_token_file_may_be_named_by_the_environment_and_the_flag_goes_before(tmp_path: Path) -> None:
+async def test_a_token_file_flag_overrides_the_environment_variable(tmp_path: Path) -> None:
     named, flag = tmp_path / "named", tmp_path / "flag"
     environment = Environment(values={"MEMORYBENCH_TOKEN_FILE": str(named)})
     async with open_site(Settings(workspace=tmp_path, environment=environment, port=0)) as site:
@@ -77,7 +77,7 @@ async def test_a_token_file_may_be_named_by_the_environment_and_the_flag_goes_be
     assert named.read_text() != flag.read_text()
 
 
-async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(tmp_path: Path) -> None:
+async def test_warm_up_imports_modules_and_ignores_broken_configs(tmp_path: Path) -> None:
     broken = tmp_path / "configs" / "benchmarks" / "bad.yaml"
     broken.parent.mkdir(parents=True)
     broken.write_text("x: [")
@@ -87,7 +87,7 @@ async def test_what_a_first_visitor_would_wait_for_is_done_whatever_the_configs(
     assert openapi_document.cache_info().currsize == 1
 
 
-async def test_a_site_opens_and_closes_while_a_stream_is_open(tmp_path: Path) -> None:
+async def test_a_site_closes_while_an_event_stream_is_open(tmp_path: Path) -> None:
     import aiohttp
 
     from bench.journal import Journal, RunState

@@ -1,4 +1,4 @@
-"""The static site: every page of a run as files that link to one another, opened without a server."""
+"""The static site: all pages of a run as files that link to each other, without a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOSTILE = "../q 1/ü?#"
 
 @pytest.fixture
 async def workspace(tmp_path: Path) -> Path:
-    """Runs ``r1`` and ``r2``; an item of r1 has a name that no file may have."""
+    """Runs ``r1`` and ``r2``; an item of r1 has an id that is not a valid file name."""
     items = [wrong(0), right(1, item=HOSTILE), right(2)]
     await told(tmp_path, "r1", [(record(name), items) for name in ("bm25", "x")])
     await told(tmp_path, "r2", [(record("bm25"), [right(0)])])
@@ -42,7 +42,7 @@ async def exported(workspace: Path, *runs: str) -> tuple[Path, SiteExport]:
     return site, await export_site(workspace, site, frozenset(runs))
 
 
-async def test_every_link_of_the_site_is_one_of_its_files_and_no_page_asks_a_server(workspace: Path) -> None:
+async def test_each_link_of_the_site_is_one_of_its_files_and_no_page_needs_a_server(workspace: Path) -> None:
     site, written = await exported(workspace)
     assert written.problems == [] and written.files == len([path for path in site.rglob("*") if path.is_file()])
     pages = pages_of(site)
@@ -57,28 +57,28 @@ async def test_every_link_of_the_site_is_one_of_its_files_and_no_page_asks_a_ser
             assert not part or f'id="{unquote(part)}"' in aim.read_text(encoding="utf-8"), (page, link)
 
 
-async def test_the_site_of_one_run_holds_no_page_and_no_name_of_another(workspace: Path) -> None:
+async def test_the_site_of_one_run_does_not_contain_or_name_another_run(workspace: Path) -> None:
     site, _ = await exported(workspace, "r1")
     assert (site / "report" / "r1" / "index.html").is_file()
     assert not (site / "runs" / "r2").exists() and not (site / "leaderboard").exists()
     assert not [page for page, text in pages_of(site).items() if "r2" in text]
 
 
-async def test_a_site_without_runs_sends_its_visitor_to_the_receipts(tmp_path: Path) -> None:
+async def test_a_site_without_runs_refers_to_the_receipts(tmp_path: Path) -> None:
     site, _ = await exported(tmp_path)
     for name in ("index.html", "leaderboard/index.html"):
-        told_there = re.sub(r"<[^>]+>", "", (site / name).read_text(encoding="utf-8"))
-        assert "is on this site. Its signed results are under Receipts." in told_there
+        page_text = re.sub(r"<[^>]+>", "", (site / name).read_text(encoding="utf-8"))
+        assert "is on this site. Its signed results are under Receipts." in page_text
 
 
-async def test_a_folder_of_other_files_and_an_unknown_run_are_refused(workspace: Path) -> None:
+async def test_export_site_rejects_a_folder_with_other_files_and_an_unknown_run(workspace: Path) -> None:
     with pytest.raises(UsageError, match="contains files that bench did not write"):
         await export_site(workspace, workspace)
     with pytest.raises(UsageError, match="there is no run r9"):
         await export_site(workspace, workspace / "site", frozenset({"r9"}))
 
 
-def test_addresses_become_files_that_any_disk_takes() -> None:
+def test_file_of_maps_an_address_to_a_valid_file_name() -> None:
     assert file_of("/") == "index.html" and file_of("/runs/r1") == "runs/r1/index.html"
     assert file_of("/runs/r1/items?state=error") != file_of("/runs/r1/items?state=correct")
     assert ".." not in file_of("/runs/r1/items/..") and "%" not in file_of("/runs/r1/items/a%2Fb")
@@ -88,7 +88,7 @@ def test_addresses_become_files_that_any_disk_takes() -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the site was not opened")
-async def test_a_browser_goes_from_the_first_page_to_an_item_without_a_server(workspace: Path) -> None:
+async def test_a_browser_opens_an_item_from_the_first_page_without_a_server(workspace: Path) -> None:
     site, _ = await exported(workspace, "r1")
     async with browsing() as browser:
         await browser.open(f"file://{site}/index.html", "document.querySelector('tbody a')")

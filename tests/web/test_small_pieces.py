@@ -1,4 +1,4 @@
-"""The small pieces that every page is made of: ids, texts, times, tokens, admitted requests, scales, charts."""
+"""Parts of all pages: ids, texts, times, tokens, accepted requests, scales and charts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ANY = st.text(st.characters(exclude_categories=[]), max_size=40)
 
 
 @given(ANY)
-def test_any_item_id_is_one_plain_segment_and_comes_back(item: str) -> None:
+def test_an_item_id_is_encoded_as_one_path_segment_and_decoded_unchanged(item: str) -> None:
     slug = slug_of(item)
     assert item_of(slug) == item
     assert quote(slug, safe="") == slug.replace("~", "~") and "/" not in slug
@@ -54,7 +54,7 @@ def test_any_item_id_is_one_plain_segment_and_comes_back(item: str) -> None:
 
 
 @each_row("slug", ["~A", "~AAAAA", "~_w", "~ä", "~wCA", "~//79"])
-def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
+def test_an_invalid_slug_raises_BadId(slug: str) -> None:
     with pytest.raises(BadId) as refused:
         item_of(slug)
     assert str(refused.value) == "the path contains a text that is not an item id"
@@ -62,13 +62,13 @@ def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
 
 
 @each_row("name", ["", ".", "..", ".x", "a/b", "a b", "ä", "a" * 101, "a\n", "C:"])
-def test_a_name_that_is_no_safe_segment_is_no_run_id(name: str) -> None:
+def test_check_run_id_rejects_an_unsafe_path_segment(name: str) -> None:
     with pytest.raises(BadId, match="the path contains a text that is not a run id"):
         check_run_id(name)
 
 
 @each_row("name", ["a", "20261128-4f9c", "A.b_c-d", "x" * 100, "7"])
-def test_a_safe_segment_is_a_run_id(name: str) -> None:
+def test_check_run_id_accepts_a_safe_path_segment(name: str) -> None:
     assert check_run_id(name) == name
 
 
@@ -77,13 +77,13 @@ def test_a_safe_segment_is_a_run_id(name: str) -> None:
     ["/..", "/a/../b", "/a/./b", "//", "/a//b", "/a/", "/%2e%2e/x", "/a%2fb", "/a%5cb", "/%00", "/a%0a", "/%7f",
      "/C:/x", "/c:%5cx", "/%252e", "/a%25b", "", "a", "http://x/", "*", "/a/%2e"],
 )  # fmt: skip
-def test_a_path_that_could_mean_another_place_is_refused(path: str) -> None:
+def test_check_path_rejects_traversal_and_encoded_separators(path: str) -> None:
     with pytest.raises(BadId):
         check_path(path)
 
 
 @each_row("path", ["/", "/runs", "/runs/a.b", "/x?a=../../b&c=%2e%2e/%00", "/%C3%A4", "/..."])
-def test_a_plain_path_passes_whatever_its_query(path: str) -> None:
+def test_check_path_accepts_a_plain_path_with_any_query(path: str) -> None:
     check_path(path)
 
 
@@ -91,7 +91,7 @@ def test_a_plain_path_passes_whatever_its_query(path: str) -> None:
 
 
 @given(ANY)
-def test_visible_text_obeys_nothing_and_keeps_what_can_be_read(value: str) -> None:
+def test_visible_escapes_hidden_characters_and_keeps_all_others(value: str) -> None:
     shown = visible(value)
     assert not HIDDEN.search(shown)
     assert visible(shown) == shown
@@ -99,7 +99,7 @@ def test_visible_text_obeys_nothing_and_keeps_what_can_be_read(value: str) -> No
     assert [sign for sign in kept if sign not in shown] == []
 
 
-def test_hidden_characters_show_their_codes_and_layout_stays() -> None:
+def test_visible_shows_codes_of_hidden_characters_and_keeps_tabs_and_newlines() -> None:
     assert visible("a\x1b[1m\tb\nc\u202e\ud800\r") == "a\\x1b[1m\tb\nc\\u202e\\ud800\\x0d"
 
 
@@ -111,7 +111,7 @@ NUMBERS = {
 
 
 @each_row("case", NUMBERS)
-def test_numbers_are_shown_as_far_as_they_are_read(case: str) -> None:
+def test_number_rounds_and_groups_digits_and_shows_a_dash_for_other_values(case: str) -> None:
     value, shown = NUMBERS[case]
     assert text.number(value) == shown
 
@@ -120,7 +120,7 @@ def test_numbers_are_shown_as_far_as_they_are_read(case: str) -> None:
     ("value", "shown"),
     [(0.5, "50 %"), (0, "0 %"), (1, "100 %"), (None, "–"), ("x", "–"), (0.005, "0 %"), (0.126, "13 %")],
 )
-def test_shares_are_percents(value: object, shown: str) -> None:
+def test_share_shows_a_percentage(value: object, shown: str) -> None:
     assert text.share(value) == shown
 
 
@@ -128,7 +128,7 @@ def test_shares_are_percents(value: object, shown: str) -> None:
     ("value", "shown"),
     [(None, "–"), ("0", "0"), ("1.50000", "1.5"), (2, "2"), ("0.00012", "0.0001"), ("1234.5", "1234.5")],
 )
-def test_money_that_is_not_known_is_no_zero(value: object, shown: str) -> None:
+def test_usd_shows_a_dash_for_an_unknown_cost(value: object, shown: str) -> None:
     assert text.usd(value) == shown
 
 
@@ -137,21 +137,21 @@ def test_money_that_is_not_known_is_no_zero(value: object, shown: str) -> None:
     [(0, "0 µs"), (999, "999 µs"), (1000, "1 ms"), (1500, "1.5 ms"), (999_499, "999 ms"), (999_500, "1 s"),
      (999_999, "1 s"), (1_500_000, "1.5 s"), (119_000_000, "119 s"), (120_000_000, "2.0 min"), (None, "–"), ("x", "–")],
 )  # fmt: skip
-def test_a_duration_has_three_digits_in_a_fitting_unit(us: object, shown: str) -> None:
+def test_duration_shows_three_digits_in_a_suitable_unit(us: object, shown: str) -> None:
     assert text.duration(us) == shown
 
 
 @given(st.integers(0, 10**12))
-def test_no_duration_is_written_in_powers_of_ten(us: int) -> None:
+def test_duration_never_uses_scientific_notation(us: int) -> None:
     assert "e" not in text.duration(us)
 
 
 @each_row(("value", "shown"), [(0.25, "250 ms"), (90, "90 s"), (None, "–"), ("x", "–"), (600, "10.0 min")])
-def test_seconds_are_durations(value: object, shown: str) -> None:
+def test_seconds_shows_a_duration(value: object, shown: str) -> None:
     assert text.seconds(value) == shown
 
 
-def test_instants_are_utc_to_the_second() -> None:
+def test_instant_shows_utc_to_the_second() -> None:
     assert text.instant(datetime(2026, 1, 2, 3, 4, 5, 999, tzinfo=UTC)) == "2026-01-02 03:04:05 UTC"
     assert (text.instant("2026"), text.instant(None), text.instant("")) == ("2026", "–", "–")
 
@@ -161,15 +161,15 @@ def test_instants_are_utc_to_the_second() -> None:
     [("2026-01-10T12:00:00+00:00", "now"), ("2026-01-10T11:59:01Z", "now"), ("2026-01-10T11:59:00Z", "1 min"),
      ("2026-01-10T10:00:00Z", "2 h"), ("2026-01-07T12:00:00Z", "3 d"), ("2026-01-10T13:00:00Z", "now")],
 )  # fmt: skip
-def test_an_age_is_told_in_its_largest_unit(past: str, shown: str) -> None:
+def test_age_shows_the_largest_unit(past: str, shown: str) -> None:
     assert text.age(past, datetime(2026, 1, 10, 12, tzinfo=UTC)) == shown
 
 
-def test_an_age_of_nothing_is_none() -> None:
+def test_age_of_none_is_a_dash() -> None:
     assert text.age(None, datetime(2026, 1, 10, tzinfo=UTC)) == "–"
 
 
-def test_a_query_string_holds_what_is_not_empty() -> None:
+def test_query_of_omits_empty_values() -> None:
     assert query_of({"a": "x y", "b": "", "c": None, "d": 0}, a="<&>", e="é") == "a=%3C%26%3E&d=0&e=%C3%A9"
     assert query_of({"cursor": "x"}, cursor="") == ""
 
@@ -178,7 +178,7 @@ def test_a_query_string_holds_what_is_not_empty() -> None:
 
 
 @given(st.lists(st.dictionaries(st.sampled_from(PARTS), st.integers(0, 10**10)), min_size=1, max_size=30))
-def test_the_spread_of_times_lies_among_them(sample: list[dict[str, int]]) -> None:
+def test_latency_spread_returns_quantiles_of_the_sample(sample: list[dict[str, int]]) -> None:
     found = latency_spread(sample, count=1000)
     assert (found["n"], found["n_sampled"]) == (1000, len(sample))
     for part in PARTS:
@@ -189,7 +189,7 @@ def test_the_spread_of_times_lies_among_them(sample: list[dict[str, int]]) -> No
 
 
 @given(st.lists(st.integers(0, 10**11), max_size=60))
-def test_the_bins_of_a_histogram_touch_and_hold_their_values(column: list[int]) -> None:
+def test_histogram_bins_are_contiguous_and_count_their_values(column: list[int]) -> None:
     bins = histogram(column)
     assert all(one[1] == other[0] for one, other in pairwise(bins))
     for start, end, count in bins[:-1]:
@@ -197,14 +197,14 @@ def test_the_bins_of_a_histogram_touch_and_hold_their_values(column: list[int]) 
     assert not bins or (bins[0][2] > 0 and bins[-1][2] > 0)
 
 
-def test_nothing_timed_has_no_bins() -> None:
+def test_histogram_of_no_values_has_no_bins() -> None:
     assert histogram([]) == []
 
 
 # ------------------------------------------------------------------------------ tokens
 
 
-def test_a_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_token_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "token"
     made, read = ServiceToken.load_or_create(path), ServiceToken.load_or_create(path)
     assert made.fresh and not read.fresh and made.token == read.token and len(made.token) >= MIN_CHARACTERS
@@ -231,9 +231,7 @@ TOO_SHORT = "the token has {} characters, expected at least 43"
         (b"\xff" * 50, "the token file cannot be read"),
     ],
 )
-def test_a_token_file_that_holds_none_is_a_config_error_at_its_place(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_an_invalid_token_file_is_a_config_error_and_unchanged(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "token"
     path.write_bytes(content)
     with pytest.raises(ConfigError) as refused:
@@ -242,7 +240,7 @@ def test_a_token_file_that_holds_none_is_a_config_error_at_its_place(
     assert path.read_bytes() == content
 
 
-def test_a_token_file_that_cannot_be_made_or_read_says_so(tmp_path: Path) -> None:
+def test_a_token_file_that_cannot_be_created_or_read_is_a_config_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="the token file cannot be created: Not a directory"):
         ServiceToken.load_or_create(tmp_path / "file" / "deep" / "token")
@@ -250,13 +248,13 @@ def test_a_token_file_that_cannot_be_made_or_read_says_so(tmp_path: Path) -> Non
         ServiceToken.load_or_create(tmp_path)
 
 
-def test_texts_are_the_same_only_when_they_are(tmp_path: Path) -> None:
+def test_equal_texts_compares_any_value_with_a_text(tmp_path: Path) -> None:
     assert equal_texts("x", "x")
     for other in (None, "", "y", b"x", 7, "\ud800", ["x"]):
         assert not equal_texts(other, "x")
 
 
-def test_what_is_named_like_a_secret_is_redacted_and_names_of_files_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_of_secret_variables_are_redacted_but_not_file_names(monkeypatch: pytest.MonkeyPatch) -> None:
     from bench.events import redact
 
     monkeypatch.setenv("OTHER_PASSWORD", "hunter-two-and-more")
@@ -275,7 +273,7 @@ def test_what_is_named_like_a_secret_is_redacted_and_names_of_files_are_not(monk
      ("0.0.0.0", False), ("::", False), ("192.168.1.1", False), ("example.org", False), ("", False),
      ("localhost.evil", False)],
 )  # fmt: skip
-def test_only_loopback_addresses_are_this_machine_alone(host: str, own: bool) -> None:
+def test_is_loopback_accepts_only_loopback_hosts(host: str, own: bool) -> None:
     assert is_loopback(host) is own
 
 
@@ -290,7 +288,7 @@ def test_only_loopback_addresses_are_this_machine_alone(host: str, own: bool) ->
         (JournalError("x"), 500), (BenchError("x"), 500),
     ],
 )  # fmt: skip
-def test_each_kind_of_error_has_a_status_that_fits(error: BenchError, status: int) -> None:
+def test_each_kind_of_error_has_its_http_status(error: BenchError, status: int) -> None:
     assert status_of(error) == status
 
 
@@ -328,7 +326,7 @@ REFUSED = {
 
 
 @each_row("case", REFUSED)
-def test_what_only_the_command_line_may_ask_for_is_refused_by_name(case: str) -> None:
+def test_admit_rejects_a_setting_reserved_for_the_command_line_and_names_it(case: str) -> None:
     flags, said = REFUSED[case]
     with pytest.raises(UsageError) as refused:
         admit(flags)
@@ -350,7 +348,7 @@ ADMITTED: dict[str, dict[str, object]] = {
 
 
 @each_row("case", ADMITTED)
-def test_what_a_form_may_ask_for_is_admitted_as_it_is(case: str) -> None:
+def test_admit_accepts_settings_of_the_form(case: str) -> None:
     given_names = set(ADMITTED[case])
     assert admit(ADMITTED[case]).model_fields_set >= given_names
 
@@ -370,27 +368,27 @@ def test_what_a_form_may_ask_for_is_admitted_as_it_is(case: str) -> None:
         (12345.0, "12 345"),
     ],
 )
-def test_ticks_are_written_without_powers_of_ten(value: float, shown: str) -> None:
+def test_plain_writes_ticks_without_scientific_notation(value: float, shown: str) -> None:
     assert plain(value) == shown
 
 
 @given(st.floats(1e-3, 1e7))
-def test_no_tick_of_any_scale_is_written_in_powers_of_ten(value: float) -> None:
+def test_no_tick_of_a_scale_is_in_scientific_notation(value: float) -> None:
     for scale in (scale_from_zero(value), scale_over([value, value * 3])):
         assert all("e" not in tick.text for tick in scale.ticks)
 
 
 @each_row("value", [0.0, -1.0, float("inf"), float("nan")])
-def test_what_is_no_size_ends_at_one(value: float) -> None:
+def test_nice_top_of_an_invalid_size_is_one(value: float) -> None:
     assert nice_top(value) == 1.0
 
 
-def test_values_beyond_an_end_stand_at_it() -> None:
+def test_a_scale_limits_values_to_its_ends() -> None:
     scale = scale_from_zero(1.0)
     assert (scale.at(-5.0), scale.at(0.5), scale.at(7.0)) == (0, 50, 100)
 
 
-def test_an_interval_may_reach_beyond_the_values_and_one_without_bounds_is_a_dot() -> None:
+def test_intervals_beyond_the_values_are_limited_and_a_value_without_bounds_is_a_dot() -> None:
     rows = [ChartValue(name="a", value=0.5, low=-0.5, high=2.0, group="g", n=7), ChartValue(name="b", value=0.0)]
     chart = intervals(rows, title="t")
     assert chart is not None
@@ -400,7 +398,7 @@ def test_an_interval_may_reach_beyond_the_values_and_one_without_bounds_is_a_dot
     assert (other.low, other.high, other.about) == (None, None, "b: 0.0000")
 
 
-def test_long_names_are_cut_in_a_plot_and_whole_in_its_words() -> None:
+def test_scatter_shortens_long_labels_and_keeps_full_names_in_the_description() -> None:
     name = "x" * (LABEL_CHARS + 5)
     chart = scatter([(name, 12_345.0, 0.5), ("b", 1.0, 0.25)], title="t", takes="ms")
     assert chart is not None and chart.logarithmic
@@ -408,19 +406,19 @@ def test_long_names_are_cut_in_a_plot_and_whole_in_its_words() -> None:
     assert point.label == "x" * (LABEL_CHARS - 1) + "…" and point.about == f"{name}: 0.5000 at 12 345"
 
 
-def test_the_frontier_is_drawn_in_steps_from_the_cheapest() -> None:
+def test_the_frontier_path_goes_in_steps_from_the_cheapest_point() -> None:
     chart = scatter([("a", 1.0, 0.2), ("b", 2.0, 0.4), ("c", 3.0, 0.1)], title="t", takes="ms")
     assert chart is not None
     assert [point.label for point in sorted(chart.points, key=lambda one: one.x) if point.best] == ["a", "b"]
     assert chart.path.startswith("M") and chart.path.count("H") == chart.path.count("V") == 1
 
 
-def test_nothing_timed_or_ended_is_no_chart() -> None:
+def test_latencies_and_progress_chart_return_none_without_data() -> None:
     assert latencies([], title="t") is None and latencies([("a", {"histogram": []})], title="t") is None
     assert progress_chart([], title="t") is None and progress_chart([("a", 0, [(1.0, 1)])], title="t") is None
 
 
-def test_latencies_of_any_span_have_few_ticks_and_bars_inside() -> None:
+def test_latencies_of_any_range_have_few_ticks_and_bars_inside_the_chart() -> None:
     sample = [{"total": 10**power} for power in range(1, 10)]
     chart = latencies([("a", latency_spread(sample, 9))], title="t")
     assert chart is not None and 2 <= len(chart.ticks) <= 5
@@ -429,14 +427,14 @@ def test_latencies_of_any_span_have_few_ticks_and_bars_inside() -> None:
     assert row.about == "a: median 100 ms, 95th percentile 16.7 min, n = 9"
 
 
-# ------------------------------------------------------------------------------ stamps and patience
+# ------------------------------------------------------------------------------ stamps and waiting
 
 
-def test_large_runs_are_not_waited_for() -> None:
+def test_max_wait_s_is_short_for_large_runs() -> None:
     assert max_wait_s(SMALL_ITEMS) > 1 > max_wait_s(SMALL_ITEMS + 1)
 
 
-def test_a_stamp_of_what_is_not_there_or_empty_is_nothing(tmp_path: Path) -> None:
+def test_stamp_of_a_missing_or_empty_file_is_zero(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert stamp_of(tmp_path / "nope", tmp_path / "empty") == ((0, 0), (0, 0))
     (tmp_path / "full").write_text("x")

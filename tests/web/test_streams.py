@@ -1,4 +1,4 @@
-"""The stream of events: the present state at once, every change after it, and an end whatever ends it."""
+"""The event stream: the current state first, then each change, then an end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JOB = record("x")
 
 
 @pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same stream with shorter pauses."""
     monkeypatch.setattr(streaming, "POLL_S", 0.02)
     monkeypatch.setattr(streaming, "KEEP_ALIVE_S", 0.05)
@@ -35,7 +35,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def running(workspace: Path) -> AsyncIterator[Journal]:
-    """A run of three items of which one ended, held by this process."""
+    """A run of three items of which one ended, locked by this process."""
     folder = await told(workspace, "r1", [(JOB, [Told(item="q1")])], state=RunState.RUNNING, planned=3)
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
@@ -43,14 +43,14 @@ async def running(workspace: Path) -> AsyncIterator[Journal]:
 
 
 class Messages:
-    """The messages of a stream, one after the other."""
+    """The messages of a stream in order."""
 
     def __init__(self, answer: aiohttp.ClientResponse) -> None:
         self.answer = answer
         self.comments = 0
 
     async def next(self) -> tuple[str, Any, int] | None:
-        """Kind, data and id; None at the end."""
+        """Return kind, data and id; None at the end."""
         found: dict[str, str] = {}
         with anyio.fail_after(20):
             async for raw in self.answer.content:
@@ -75,7 +75,7 @@ async def listening(visit: Visit, run_id: str = "r1", last: str = "") -> AsyncIt
         yield Messages(answer)
 
 
-async def test_a_live_run_is_followed_from_its_state_to_its_end(tmp_path: Path) -> None:
+async def test_the_stream_of_a_running_run_sends_states_and_events_until_it_ends(tmp_path: Path) -> None:
     async with running(tmp_path) as journal, visiting(tmp_path) as visit, listening(visit) as messages:
         kind, now, _ = await messages.next() or ("", {}, 0)
         assert (kind, now["run_id"], now["state"], now["service"]) == ("state", "r1", "running", None)
@@ -97,15 +97,15 @@ async def test_a_live_run_is_followed_from_its_state_to_its_end(tmp_path: Path) 
         assert await messages.next() is None
 
 
-async def test_who_comes_back_gets_what_he_missed_and_nothing_twice(tmp_path: Path) -> None:
+async def test_a_stream_with_Last_Event_ID_sends_only_later_events(tmp_path: Path) -> None:
     events = [Event(kind="k", message=f"number {number}") for number in range(5)]
     await told(tmp_path, "r1", [(JOB, [Told(item="q1")])], more=events)
     async with visiting(tmp_path) as visit:
         async with listening(visit) as messages:
             whole = [one async for one in all_of(messages)]
-        told_of = [(data["message"], number) for kind, data, number in whole if kind == "event"]
-        assert [text for text, _ in told_of] == [f"number {number}" for number in range(5)]
-        async with listening(visit, last=str(told_of[2][1])) as messages:
+        messages_sent = [(data["message"], number) for kind, data, number in whole if kind == "event"]
+        assert [text for text, _ in messages_sent] == [f"number {number}" for number in range(5)]
+        async with listening(visit, last=str(messages_sent[2][1])) as messages:
             rest = [one async for one in all_of(messages)]
         assert [data["message"] for kind, data, _ in rest if kind == "event"] == ["number 3", "number 4"]
         assert [kind for kind, _, _ in rest] == ["state", "event", "event", "end"]
@@ -117,14 +117,14 @@ async def all_of(messages: Messages) -> AsyncIterator[tuple[str, Any, int]]:
 
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30, "²", " ", "0x1"])
-async def test_a_last_id_that_is_none_begins_at_the_beginning(tmp_path: Path, last: str) -> None:
+async def test_an_invalid_Last_Event_ID_starts_from_the_beginning(tmp_path: Path, last: str) -> None:
     await told(tmp_path, "r1", [(JOB, [Told(item="q1")])], more=[Event(kind="k", message="first")])
     async with visiting(tmp_path) as visit, listening(visit, last=last.encode().decode("latin-1")) as messages:
         (kind, _, at), (then, data, _) = [await messages.next() or ("", {}, 0) for _ in range(2)]
     assert (kind, at, then, data["message"]) == ("state", 0, "event", "first")
 
 
-async def test_a_quiet_run_is_known_to_be_there(tmp_path: Path) -> None:
+async def test_a_stream_without_changes_sends_keep_alive_comments(tmp_path: Path) -> None:
     async with running(tmp_path) as journal, visiting(tmp_path) as visit, listening(visit) as messages:
         await messages.next()
         await anyio.sleep(0.2)
@@ -134,8 +134,8 @@ async def test_a_quiet_run_is_known_to_be_there(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A line for each look that a stream takes at a journal."""
+def journal_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """One entry per read of a journal by a stream."""
     found: list[str] = []
     state = streaming._state
 
@@ -147,17 +147,19 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-async def test_a_head_is_answered_at_once_and_looks_at_nothing(tmp_path: Path, looks: list[str]) -> None:
+async def test_head_of_a_stream_is_answered_without_reading_the_journal(
+    tmp_path: Path, journal_reads: list[str]
+) -> None:
     async with running(tmp_path), visiting(tmp_path) as visit:
         status, body, headers = await visit.ask("HEAD", "/api/v1/runs/r1/events")
         assert (status, body, headers["Content-Type"]) == (200, "", "text/event-stream")
         assert (await visit.ask("HEAD", "/api/v1/runs/nope/events"))[0] == 404
         await anyio.sleep(0.05)
-    assert looks == []
+    assert journal_reads == []
 
 
-async def test_a_visitor_who_leaves_stops_his_stream_and_is_no_error(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, looks: list[str]
+async def test_a_client_that_disconnects_ends_its_stream_without_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, journal_reads: list[str]
 ) -> None:
     async with running(tmp_path), visiting(tmp_path) as visit:
         for _ in range(5):
@@ -166,14 +168,14 @@ async def test_a_visitor_who_leaves_stops_his_stream_and_is_no_error(
                 messages.answer.close()
         with anyio.fail_after(20):
             before = -1
-            while len(looks) != before:  # until nobody looks any more
-                before = len(looks)
+            while len(journal_reads) != before:  # until no stream reads any more
+                before = len(journal_reads)
                 await anyio.sleep(0.2)
         assert (await visit.get("/api/v1/runs/r1"))[0] == 200
     assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []
 
 
-async def test_a_run_that_is_deleted_under_a_stream_is_told_in_the_stream(tmp_path: Path) -> None:
+async def test_a_run_deleted_during_a_stream_is_reported_as_a_problem(tmp_path: Path) -> None:
     async with visiting(tmp_path) as visit, running(tmp_path):
         async with listening(visit) as messages:
             assert (await messages.next() or ("",))[0] == "state"
@@ -185,8 +187,8 @@ async def test_a_run_that_is_deleted_under_a_stream_is_told_in_the_stream(tmp_pa
         shutil.move(tmp_path / "moved", tmp_path / "checkpoints" / "r1")
 
 
-async def test_pages_and_documents_of_a_run_that_is_being_written_are_whole(tmp_path: Path) -> None:
-    """Every document adds up at every moment, and reading changes nothing that a writer has."""
+async def test_documents_of_a_run_that_is_being_written_are_consistent(tmp_path: Path) -> None:
+    """All documents are consistent at any moment, and reading does not change the journal."""
     stop = anyio.Event()
 
     async with running(tmp_path) as journal, visiting(tmp_path) as visit, anyio.create_task_group() as writing:
@@ -218,7 +220,7 @@ async def test_pages_and_documents_of_a_run_that_is_being_written_are_whole(tmp_
         stop.set()
 
 
-async def test_a_look_at_a_run_leaves_its_folder_as_it_was(tmp_path: Path) -> None:
+async def test_reading_the_pages_of_a_run_changes_no_file(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r1", [(JOB, [Told(item="q1")])])
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     async with visiting(tmp_path) as visit:

@@ -1,4 +1,4 @@
-"""What a page says first is true: validity beside the state, bounds out of every rank, pending apart from failed."""
+"""Headlines of pages: INVALID next to the state, unranked bounds, pending items separate from failed ones."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def share(count: int, of: int = 12, **more: Any) -> list[Told]:
 
 @pytest.fixture
 async def workspace(tmp_path: Path) -> Path:
-    """Run ``r1``: two systems, three bounds, and one whose every item failed."""
+    """Run ``r1``: two systems, three bounds, and one whose items all failed."""
     jobs = {LONG: share(8), "bm25": share(6), "oracle": share(11), "no-memory": share(1), "random": share(2)}
-    told_of = [(record(name, **NAMES), items) for name, items in jobs.items()]
-    await told(tmp_path, "r1", [*told_of, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
+    jobs_of_run = [(record(name, **NAMES), items) for name, items in jobs.items()]
+    await told(tmp_path, "r1", [*jobs_of_run, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
     await rebuild(tmp_path)
     return tmp_path
 
@@ -61,7 +61,7 @@ async def text_of(visit: Visit, path: str) -> str:
     return html
 
 
-async def test_a_run_whose_items_all_failed_has_no_green_tick(tmp_path: Path) -> None:
+async def test_a_run_whose_items_all_failed_is_shown_as_invalid_not_complete(tmp_path: Path) -> None:
     await told(tmp_path, "r1", [(record("flaky", **NAMES), [failed(at) for at in range(4)])])
     async with visiting(tmp_path) as visit:
         row = (await visit.document("/runs"))["runs"][0]
@@ -73,21 +73,21 @@ async def test_a_run_whose_items_all_failed_has_no_green_tick(tmp_path: Path) ->
         assert "No run here" in await text_of(visit, "/?state=paused")
 
 
-async def test_a_job_says_why_it_is_invalid_and_what_failed_most(workspace: Path) -> None:
+async def test_an_invalid_job_shows_the_reason_and_its_most_frequent_failure(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         text = plain(await text_of(visit, "/runs/r1"))
     assert "12 of 12 items failed (error or not_ready): above the allowed 2 %" in text
     assert "The most frequent, 12 times: acme.search -&gt; 500." in text
 
 
-async def test_the_list_names_the_best_system_and_never_a_bound(workspace: Path) -> None:
+async def test_the_headline_of_a_run_is_the_best_system_and_never_a_bound(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         best = (await visit.document("/runs"))["runs"][0]["headline"]
     assert (best["provider"], best["bound"], best["metric"]) == (LONG, False, "accuracy")
     assert best["value"] == pytest.approx(8 / 12) and best["interval"]["low"] < best["value"]
 
 
-async def test_bounds_are_lines_and_neither_points_nor_ranked(workspace: Path) -> None:
+async def test_bounds_are_drawn_as_lines_and_not_ranked(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         html = await text_of(visit, "/leaderboard")
         (table,) = (await visit.document("/leaderboard"))["tables"]
@@ -100,7 +100,7 @@ async def test_bounds_are_lines_and_neither_points_nor_ranked(workspace: Path) -
     assert "bench compare" not in html
 
 
-async def test_an_invalid_job_is_named_below_its_table_with_the_reason(workspace: Path) -> None:
+async def test_an_invalid_job_is_named_below_its_table_as_not_ranked(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         (table,) = (await visit.document("/leaderboard"))["tables"]
         text = plain(await text_of(visit, "/leaderboard"))
@@ -108,7 +108,7 @@ async def test_an_invalid_job_is_named_below_its_table_with_the_reason(workspace
     assert "Not ranked, because INVALID: flaky" in text
 
 
-async def test_the_sentence_of_a_type_is_about_the_rows_below_it(tmp_path: Path) -> None:
+async def test_the_summary_of_a_question_type_matches_its_table(tmp_path: Path) -> None:
     one, two = {"question_type": "one"}, {"question_type": "two"}
     a = [*share(6, labels=one), *(replace(wrong(at + 50), labels=two) for at in range(12))]
     b = [*share(4, labels=one), *(replace(right(at + 50), labels=two) for at in range(12))]
@@ -121,7 +121,7 @@ async def test_the_sentence_of_a_type_is_about_the_rows_below_it(tmp_path: Path)
             assert table["saying"][0].startswith(f"{kind}: {first} leads on accuracy"), table["saying"]
 
 
-async def test_pending_is_not_failed_and_has_no_interval_yet(tmp_path: Path) -> None:
+async def test_pending_items_do_not_count_as_failed_and_give_no_interval(tmp_path: Path) -> None:
     await told(tmp_path, "r1", [(record("x", **NAMES), share(3, of=4))], state=RunState.PAUSED, planned=50)
     async with visiting(tmp_path) as visit:
         html = await text_of(visit, "/runs/r1")
@@ -130,7 +130,7 @@ async def test_pending_is_not_failed_and_has_no_interval_yet(tmp_path: Path) -> 
     assert "0 failed" in text and "pending 46" in text
 
 
-async def test_two_answering_models_of_one_run_are_compared(tmp_path: Path) -> None:
+async def test_two_answering_models_of_one_run_can_be_compared(tmp_path: Path) -> None:
     jobs = []
     for model, count in (("acme/big", 9), ("acme/small", 3)):
         own = {**NAMES, "models": ModelNames(embedding=None, answering=model, judge=None)}
@@ -148,7 +148,7 @@ async def test_two_answering_models_of_one_run_are_compared(tmp_path: Path) -> N
     assert f"/compare?{urlencode({'a': sides[0], 'b': sides[1]})}".replace("&", "&amp;") in board
 
 
-async def test_a_board_by_type_is_a_heat_map_whose_cells_lead_to_the_items(workspace: Path) -> None:
+async def test_the_leaderboard_by_type_links_each_cell_to_its_items(workspace: Path) -> None:
     two = ({"question_type": "one"}, {"question_type": "two"})
     items = [replace(one, labels=two[at % 2]) for at, one in enumerate(share(7))]
     await told(workspace, "r2", [(record("split", **NAMES), items)])
@@ -158,13 +158,13 @@ async def test_a_board_by_type_is_a_heat_map_whose_cells_lead_to_the_items(works
     assert "/runs/r2/items?provider=split&amp;benchmark=facts&amp;type=two" in html and "n 6" in plain(html)
 
 
-async def test_the_verify_page_has_the_links_of_the_other_pages(workspace: Path) -> None:
+async def test_the_verify_page_has_the_navigation_of_the_other_pages(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         html = await text_of(visit, "/verify.html")
     assert '<a href="/leaderboard">' in html and '<a href="/verify.html" aria-current="page">' in html
 
 
-async def test_no_page_shows_python(workspace: Path) -> None:
+async def test_no_page_shows_python_literals(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         for path in ("/", "/runs/r1", "/report/r1", "/compare?a=r1:bm25&b=r1:oracle", "/leaderboard", "/receipts",
                      "/runs/r1/items", "/configs"):  # fmt: skip
@@ -172,7 +172,7 @@ async def test_no_page_shows_python(workspace: Path) -> None:
             assert "{&#39;" not in text and "None" not in text and "True" not in text, path
 
 
-def test_values_and_days_are_words() -> None:
+def test_plain_value_and_day_format_values_for_reading() -> None:
     assert plain_value({"n": 400, "sha256": "ab", "limit": None}) == "n 400, sha256 ab"
     assert plain_value([True, None, 2]) == "yes, –, 2"
     assert day("2023-07-06T20:18:00+00:00") == "6 Jul 2023, 20:18" and day("2023-07-06") == "6 Jul 2023"
@@ -180,7 +180,7 @@ def test_values_and_days_are_words() -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
-async def test_a_refreshed_page_keeps_what_is_open_and_focused(workspace: Path, tmp_path: Path) -> None:
+async def test_a_refresh_of_the_list_keeps_focus_and_row_height(workspace: Path, tmp_path: Path) -> None:
     async with visiting(workspace) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/?", "document.querySelector('[data-poll]')")
         await browser.value(

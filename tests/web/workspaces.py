@@ -1,4 +1,4 @@
-"""Workspaces to look at and services to talk to, for the tests of the web pages.
+"""Open sites, sessions and services for the tests of the web pages.
 
 Example::
 
@@ -32,7 +32,7 @@ from tests import forked
 
 @dataclass
 class Visit:
-    """A browser without a screen: one open site and a session."""
+    """One open site and an HTTP session."""
 
     site: OpenSite
     session: aiohttp.ClientSession
@@ -72,19 +72,19 @@ async def visiting(workspace: Path, *, variables: dict[str, str] | None = None, 
 
 
 def bench(workspace: Path, *arguments: str) -> None:
-    """A command of bench that ends well."""
+    """Execute a command of bench; assert that it exits 0."""
     command = [sys.executable, "-m", "bench", "--workspace", str(workspace), *arguments]
     done = forked.run(command, text=True)
     assert done.returncode == 0, done.stderr
 
 
 def run_demo(workspace: Path, run_id: str, *more: str) -> None:
-    """A small run through the command line."""
+    """Execute a small run through the command line."""
     bench(workspace, "-q", "run", "--run-id", run_id, *more)
 
 
 class ServiceProcess:
-    """``bench serve`` in a process of its own, for signals and kills."""
+    """``bench serve`` in a subprocess, for signals."""
 
     def __init__(self, workspace: Path, *more: str, command: str = "serve", variables: dict[str, str] | None = None):
         arguments = [sys.executable, "-m", "bench", "--workspace", str(workspace), command, "--port", "0", *more]
@@ -116,7 +116,7 @@ class ServiceProcess:
                 return json.loads(refused.read())
 
     def wait_for(self, run_id: str, state: str, *, ended: int = 0, idle: bool = False, seconds: float = 150) -> Any:
-        """Wait for a state, so many ended items, and where ``idle`` until the service has let go of the run."""
+        """Wait for a state and a number of ended items; with ``idle``, also until the service has released the run."""
         deadline = time.monotonic() + seconds
         while True:
             found = self.call("GET", f"/runs/{run_id}")
