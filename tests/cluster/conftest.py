@@ -1,4 +1,4 @@
-"""Real dask processes on the loopback: a scheduler and two workers for a file of tests, and what a test adds."""
+"""Real dask processes on the loopback interface: a scheduler and two workers per test file."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Machines:
             return forked.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
     def wait(self, count: int) -> None:
-        """Wait until the scheduler answers and knows so many workers."""
+        """Wait until the scheduler answers and has this number of workers."""
         from distributed import Client
 
         with Client(self.address, timeout=180, set_as_default=False) as client:  # type: ignore[no-untyped-call]
             wait_for(lambda: len(client.nthreads()) == count, seconds=180)
 
     def have(self, count: int) -> None:
-        """Make sure that so many workers are there."""
+        """Start or stop workers until there are this many."""
         self.workers = [one for one in self.workers if one.poll() is None]
         for _ in range(count - len(self.workers)):
             self.worker()
@@ -75,7 +75,7 @@ class Machines:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process that was started here, also one that is held."""
+    """Kill a process that was started here, also one that is suspended."""
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)
         process.kill()
@@ -100,7 +100,7 @@ def machines(pool: Machines) -> Machines:
 
 @pytest.fixture
 def world(tmp_path: Path, fault_server: object) -> World:
-    """A workspace that a worker finds on the same disk; its variables lie in its .env."""
+    """A workspace that a worker finds on the same disk, with its variables in .env."""
     assert callable(fault_server)
     alone = fault_server("--seed=0")  # a worker may still send requests when its test has ended
     made = World.make(tmp_path / "w", alone, corpora=4, items=8)

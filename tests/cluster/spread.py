@@ -1,4 +1,4 @@
-"""Spread a run over real dask processes, and look at what came of it.
+"""Distribute a run over real dask processes, and read its results.
 
 Example::
 
@@ -30,7 +30,7 @@ FLAGS: dict[str, Any] = {"providers": "faulty", "answering_model": "builtin/extr
 
 
 class Watching(SilentObserver):
-    """Does something once, when a live run has come far enough."""
+    """An observer that counts the ended items of a run."""
 
     def __init__(self) -> None:
         self.progress: Progress | None = None
@@ -50,7 +50,7 @@ class Watching(SilentObserver):
 async def run(
     world: World, plan: Plan, *, once: Callable[[], None] | None = None, after: int = 3, **more: object
 ) -> Outcome:
-    """Run on the cluster; ``once`` that many items have ended, do something."""
+    """Run on the cluster; call ``once`` when ``after`` items have ended."""
     watching = Watching()
 
     async def act() -> None:
@@ -80,13 +80,13 @@ async def resume(world: World, run_id: str, **flags: object) -> Outcome:
 
 
 def with_model(world: World) -> None:
-    """Have the fault server answer too, also for workers."""
+    """Use the fault server as answering model, also in workers."""
     world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
     world.write(".env", "".join(f"{name}={value}\n" for name, value in world.variables.items()))
 
 
 async def results(world: World, run_id: str) -> bytes:
-    """The part of a report that may not depend on where a run ran."""
+    """Return the part of a report that must not depend on where the run was executed."""
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         return json.dumps(report_json(await fold(reader))["results"]).encode()
 
@@ -109,7 +109,7 @@ def command(address: str) -> list[str]:
 
 
 def bench(cwd: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-    """The command line in a process group of its own, as a terminal starts it."""
+    """Start the command line in its own process group, as a terminal does."""
     start = subprocess.Popen if "PYTHONPATH" in variables else forked.Popen  # where other modules are the claim
     return start(
         [sys.executable, "-m", "bench", *arguments],

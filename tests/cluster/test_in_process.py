@@ -1,4 +1,4 @@
-"""A whole cluster in this process: scheduler and workers are real, and what a worker does can be seen from here."""
+"""A cluster inside this process, with a real scheduler and real workers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.small_world import World
 
 @asynccontextmanager
 async def cluster_here(*, count: int = 1) -> AsyncIterator[str]:
-    """The address of a scheduler whose workers are threads of this process."""
+    """Yield the address of a scheduler whose workers are threads of this process."""
     from distributed import LocalCluster
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
@@ -40,14 +40,14 @@ async def cluster_here(*, count: int = 1) -> AsyncIterator[str]:
             yield cluster.scheduler_address
 
 
-async def test_a_run_over_threads_is_byte_equal_to_one_process(world: World) -> None:
+async def test_results_of_a_run_on_worker_threads_equal_those_of_one_process(world: World) -> None:
     async with cluster_here(count=2) as address:
         outcome = await run(world, world.plan(**FLAGS, run_id="r", cluster=address, shards=3))
     assert (outcome.status, outcome.exit_code, outcome.message) == (RunState.COMPLETE, 0, "")
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_paused_run_keeps_what_its_shards_have_and_goes_on_from_there(world: World) -> None:
+async def test_a_paused_cluster_run_keeps_its_shards_and_resumes_from_them(world: World) -> None:
     world.fault("search:latency:ms=60")
     async with cluster_here() as address:
         plan = world.plan(**FLAGS, run_id="r", cluster=address, shards=2)
@@ -63,11 +63,11 @@ async def test_a_paused_run_keeps_what_its_shards_have_and_goes_on_from_there(wo
     assert not (home / SHARDS).exists()
     assert not list((world.workspace / "checkpoints" / SCRATCH / "checkpoints").iterdir())
     asked = [key for key in world.keys("search") if "What opens" in key]
-    assert len(asked) == 32, "in the namespaces in which it was"
+    assert len(asked) == 32, "in the same namespaces"
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_cluster_is_asked_and_each_worker_answers_for_itself() -> None:
+async def test_ask_returns_the_answer_or_exception_of_each_worker() -> None:
     async def boom() -> str:
         raise RuntimeError("boom")
 
@@ -81,7 +81,7 @@ async def test_a_cluster_is_asked_and_each_worker_answers_for_itself() -> None:
         assert [str(one) for one in told.values()] == ["boom", "boom"]
 
 
-async def test_what_a_task_says_is_heard_and_what_it_raises_is_told() -> None:
+async def test_messages_of_a_task_are_received_and_its_exception_is_its_error() -> None:
     def speak(text: str) -> str:
         from bench.cluster.backend import DaskLine
 
@@ -108,7 +108,7 @@ async def test_what_a_task_says_is_heard_and_what_it_raises_is_told() -> None:
         assert heard == ["heard: hello"]
 
 
-async def test_a_stop_reaches_a_task_that_listens() -> None:
+async def test_stop_reaches_a_running_task() -> None:
     def wait(token: str) -> bool:
         from bench.cluster.backend import DaskLine
 
@@ -128,7 +128,7 @@ async def test_a_stop_reaches_a_task_that_listens() -> None:
 @pytest.mark.parametrize(
     "address", ["", "local:0", "local:-1", "local:", "127.0.0.1:8786", "tcp://h", "http://h:1", "tcp://h:1/x"]
 )
-async def test_an_address_that_is_none_is_refused_before_dask_is_looked_for(
+async def test_an_invalid_cluster_address_is_rejected_before_dask_is_imported(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "dask", None)
@@ -140,7 +140,9 @@ async def test_an_address_that_is_none_is_refused_before_dask_is_looked_for(
 
 @pytest.mark.parametrize("missing", ["dask", "distributed"])
 @pytest.mark.parametrize("address", ["local:2", "tcp://127.0.0.1:8786"])
-async def test_without_the_extra_its_name_is_told(missing: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_opening_a_cluster_without_dask_names_the_extra_to_install(
+    missing: str, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(UsageError) as told:
         async with Cluster.open(address, token="t"):
@@ -149,7 +151,7 @@ async def test_without_the_extra_its_name_is_told(missing: str, address: str, mo
     assert told.value.hint == "pip install 'memorybench[cluster]', also on the workers"
 
 
-def test_the_command_names_the_extra_too(
+def test_run_with_cluster_without_dask_names_the_extra_and_writes_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "dask", None)
@@ -158,10 +160,10 @@ def test_the_command_names_the_extra_too(
     assert capsys.readouterr().err == (
         "error: --cluster needs the extra [cluster]\nhint: pip install 'memorybench[cluster]', also on the workers\n"
     )
-    assert list(tmp_path.iterdir()) == [], "nothing was begun"
+    assert list(tmp_path.iterdir()) == [], "no file was written"
 
 
-async def test_where_nobody_answers_it_is_said_how_to_start_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_address_without_a_scheduler_hints_at_starting_one(monkeypatch: pytest.MonkeyPatch) -> None:
     from bench.cluster import backend as dask
 
     monkeypatch.setattr(dask, "CONNECT_S", 0.2)

@@ -1,4 +1,4 @@
-"""A worker, a scheduler or a coordinator that is lost takes nothing along that was paid for."""
+"""A lost worker, scheduler or coordinator: stored work is kept, and the run can be continued."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ from tests.cluster.spread import FLAGS, bench, command, folder, results, resume,
 from tests.small_world import World, wait_for
 
 
-async def test_a_worker_killed_mid_shard_leaves_results_byte_equal_to_one_process(
-    machines: Machines, world: World
-) -> None:
+async def test_results_after_a_killed_worker_equal_those_of_one_process(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=150")
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
     outcome = await run(world, plan, once=machines.workers[0].kill)
     assert (outcome.status, outcome.exit_code, outcome.message) == (RunState.COMPLETE, 0, "")
     asked = {key: count for key, count in world.keys("search").items() if "What opens" in key}
     assert len(asked) == 32
-    assert sum(asked.values()) <= 34, "the journal survived: only what was in flight is asked again"
+    assert sum(asked.values()) <= 34, "the journal survived: only requests in flight are repeated"
     assert not (folder(world, "r") / SHARDS).exists()
-    assert not list((world.workspace / "checkpoints/.shards/checkpoints").iterdir()), "nothing stays on the workers"
+    assert not list((world.workspace / "checkpoints/.shards/checkpoints").iterdir()), "no file stays on the workers"
     assert await same_as_one_process(world, "r")
 
 
@@ -41,7 +39,7 @@ def has_searched(journal: Path) -> bool:
             return False
 
 
-async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere(
+async def test_a_silent_worker_is_dropped_and_its_shard_runs_on_another(
     machines: Machines, world: World, tmp_path: Path
 ) -> None:
     world.fault("search:latency:ms=200")
@@ -59,11 +57,11 @@ async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere
     end(held)
     assert (outcome.message, outcome.status, outcome.exit_code) == ("", RunState.COMPLETE, 0)
     asked = [key.rpartition("\t")[2] for key in world.keys("search") if "What opens" in key]
-    assert 32 == len(set(asked)) < len(asked), "its disk is not this one's: it began anew, in namespaces of its own"
+    assert 32 == len(set(asked)) < len(asked), "without the other disk the shard starts again, in new namespaces"
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
+async def test_a_run_whose_scheduler_was_killed_resumes_on_another_cluster(
     machines: Machines, world: World, tmp_path: Path
 ) -> None:
     world.fault("search:latency:ms=200")
@@ -78,14 +76,14 @@ async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
         other.stop()
     assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
     assert f"the scheduler {other.address} does not answer any more" in outcome.message
-    assert list((folder(world, "r") / SHARDS).glob("1of4.sqlite")), "what had come back is kept"
+    assert list((folder(world, "r") / SHARDS).glob("1of4.sqlite")), "returned shards are kept"
     assert outcome.resume == "bench run --resume r"
     world.heal()
     assert (await resume(world, "r", cluster=machines.address)).status is RunState.COMPLETE
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_run_whose_workers_are_all_gone_says_so_and_goes_on_with_others(
+async def test_a_run_without_any_worker_stops_with_a_message_and_resumes_with_new_workers(
     machines: Machines, world: World
 ) -> None:
     world.fault("search:latency:ms=200")
@@ -104,7 +102,7 @@ async def test_a_run_whose_workers_are_all_gone_says_so_and_goes_on_with_others(
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_refusal_of_the_provider_stops_the_jobs_of_every_shard(machines: Machines, world: World) -> None:
+async def test_a_rejected_key_stops_the_jobs_of_all_shards(machines: Machines, world: World) -> None:
     world.fault("search:status:code=401,match=What opens,skip=6")
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=2)
     outcome = await run(world, plan)
@@ -116,7 +114,7 @@ async def test_a_refusal_of_the_provider_stops_the_jobs_of_every_shard(machines:
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_killed_coordinator_costs_no_more_than_what_was_in_flight(machines: Machines, world: World) -> None:
+async def test_after_a_killed_coordinator_no_search_is_repeated(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=200")
     process = bench(world.workspace, *command(machines.address), "--shards", "4", "--display", "none")
     wait_for(lambda: world.calls("search") > 12, seconds=180)
@@ -125,12 +123,12 @@ async def test_a_killed_coordinator_costs_no_more_than_what_was_in_flight(machin
     assert (await resume(world, "r")).status is RunState.COMPLETE
     asked = {key: count for key, count in world.keys("search").items() if "What opens" in key}
     assert len(asked) == 32
-    assert max(asked.values()) == 1, "the workers ended what was in flight, and kept it"
+    assert max(asked.values()) == 1, "the workers finished and stored the requests in flight"
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_half_done_shard_goes_on_with_a_worker_that_has_nothing_of_it(machines: Machines, world: World) -> None:
-    """What a built-in provider had ingested came back with the journal, and goes along with it."""
+async def test_an_unfinished_shard_continues_on_a_worker_without_its_files(machines: Machines, world: World) -> None:
+    """The stores of a built-in provider are transferred with the journal."""
     with_model(world)
     flags = {**FLAGS, "providers": "bm25", "answering_model": "openai/stub-extract"}
     world.fault("chat:latency:ms=500")

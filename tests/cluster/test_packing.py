@@ -1,4 +1,4 @@
-"""What travels between workers arrives as it left, and stays as durable as what is at home."""
+"""Packed shards: transferred unchanged and stored durably."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def ran(tmp_path: Path) -> tuple[World, Path]:
     return world, outcome.folder
 
 
-async def test_a_half_done_shard_takes_its_stores_along_and_a_whole_one_does_not(tmp_path: Path) -> None:
+async def test_an_unfinished_shard_is_packed_with_its_stores_and_a_complete_one_without(tmp_path: Path) -> None:
     _, folder = await ran(tmp_path)
     assert pack(folder, whole=True).stores is None
     there = tmp_path / "there"
@@ -33,7 +33,7 @@ async def test_a_half_done_shard_takes_its_stores_along_and_a_whole_one_does_not
         assert (there / name).read_bytes() == (folder / name).read_bytes()
 
 
-async def test_a_journal_that_is_still_written_is_not_packed(tmp_path: Path) -> None:
+async def test_a_journal_that_is_still_open_is_not_packed(tmp_path: Path) -> None:
     _, folder = await ran(tmp_path)
     writer = sqlite3.connect(folder / "journal.sqlite")
     try:
@@ -44,7 +44,7 @@ async def test_a_journal_that_is_still_written_is_not_packed(tmp_path: Path) -> 
         writer.close()
 
 
-async def test_the_shelf_gives_back_what_it_was_given_and_knows_what_is_done(tmp_path: Path) -> None:
+async def test_ShardStore_returns_stored_packs_and_reports_complete_shards(tmp_path: Path) -> None:
     world, folder = await ran(tmp_path)
     plan = world.plan(providers="bm25", answering_model="builtin/extractive")
     store = ShardStore(tmp_path / "whole")

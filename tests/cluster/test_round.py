@@ -1,4 +1,4 @@
-"""The shards that are out: each way in which one can end is told of that shard, and no other one is lost with it."""
+"""A round of shards: each end of a shard is reported for that shard, and the others are unaffected."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 WHOLE = ShardResult(pack=None, whole=True)
 Ending = ShardResult | str | None
-"""what a task gives, the error it ends with, or None: its result was lost"""
+"""the result of a task, its error, or None if the result was lost"""
 
 
 @dataclass
 class Planned(ShardTask):
-    """An errand that ends as it was planned."""
+    """A task with a predefined end."""
 
     ending: Ending
     state: TaskState = "finished"
@@ -52,15 +52,15 @@ class Planned(ShardTask):
 
 @dataclass
 class PlannedFleet(Fleet):
-    """Workers with whom an errand ends as it was planned, by the number of its shard."""
+    """Workers whose tasks have predefined ends, by the number of the shard."""
 
     endings: dict[int, Ending] = field(default_factory=dict)
     states: dict[int, TaskState] = field(default_factory=dict)
     there: dict[str, int] = field(default_factory=lambda: {"w1": 1, "w2": 1})
     address: str = "tcp://h:1"
     alive: bool = True
-    handed: list[int] = field(default_factory=list)
-    errands: dict[int, Planned] = field(default_factory=dict)
+    submitted: list[int] = field(default_factory=list)
+    tasks: dict[int, Planned] = field(default_factory=dict)
     preferred: dict[int, Sequence[str]] = field(default_factory=dict)
     most: int = 0
     stopped: int = 0
@@ -68,28 +68,28 @@ class PlannedFleet(Fleet):
     asked: list[tuple[object, tuple[object, ...]]] = field(default_factory=list)
     on_submit: Callable[[ShardOrder], None] = lambda order: None
     on_drop: Callable[[str], None] | None = None
-    """None = what a dropped worker had is finished elsewhere"""
-    on_look: Callable[[int], None] = lambda look: None
-    looks: int = 0
-    """how often somebody looked for workers"""
+    """None = the tasks of a dropped worker are finished by others"""
+    on_poll: Callable[[int], None] = lambda look: None
+    polls: int = 0
+    """number of calls of ``slots``"""
 
     def submit(self, function: object, order: ShardOrder, /, *, name: str, preferred: Sequence[str]) -> Planned:
         number = order.shard.number
         task = Planned(self.endings.get(number, WHOLE), self.states.get(number, "finished"))
-        self.handed.append(number)
-        self.errands[number], self.preferred[number] = task, preferred
+        self.submitted.append(number)
+        self.tasks[number], self.preferred[number] = task, preferred
         assert name == f"r.{number}of{order.shard.count}-t"
         self.on_submit(order)
         return task
 
     def finish(self) -> None:
-        """Let every errand come to its end."""
-        for task in self.errands.values():
+        """Set all tasks to finished."""
+        for task in self.tasks.values():
             task.state = "finished"
 
     async def slots(self) -> dict[str, int]:
-        self.looks += 1
-        self.on_look(self.looks)
+        self.polls += 1
+        self.on_poll(self.polls)
         return self.there
 
     async def stop(self) -> None:
@@ -111,8 +111,8 @@ class PlannedFleet(Fleet):
 
 
 @dataclass
-class Desk:
-    """One coordinator's round over a fleet."""
+class Coordinator:
+    """A coordinator with one round over a fleet."""
 
     plan: Plan
     fleet: PlannedFleet
@@ -125,16 +125,16 @@ class Desk:
 
 
 @pytest.fixture(autouse=True)
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "LOOK_EVERY_S", 0.001)
     monkeypatch.setattr(rounds, "WATCH_EVERY_S", 0.0)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Callable[..., Desk]:
+def coordinator(tmp_path: Path) -> Callable[..., Coordinator]:
     def make(
         *, shards: int = 3, slots: int = 2, silent_s: float = 60.0, max_usd: float | None = None, **fleet: Any
-    ) -> Desk:
+    ) -> Coordinator:
         world = World.make(tmp_path / "w", "http://127.0.0.1:9", corpora=4, items=2)
         plan = world.plan(providers="oracle", run_id="r")
         home = tmp_path / "r"
@@ -149,7 +149,7 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
             stopping=StopControl(on_stop=lambda reason: None), order=order, slots=slots, silent_s=silent_s,
             max_usd=max_usd,
         )  # fmt: skip
-        return Desk(plan, own, made, shards_of(plan, shards))
+        return Coordinator(plan, own, made, shards_of(plan, shards))
 
     return make
 
@@ -158,18 +158,22 @@ def counters(number: int, *, cost: str = "0", worker: str = "w1") -> ShardCounte
     return ShardCounters(shard=number, attempt="a", worker=worker, cost_usd=Decimal(cost))
 
 
-async def test_every_shard_is_handed_out_once_and_never_more_than_there_are_slots(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=8, slots=3)
+async def test_each_shard_is_submitted_once_and_never_more_than_the_slots_at_a_time(
+    coordinator: Callable[..., Coordinator],
+) -> None:
+    one = coordinator(shards=8, slots=3)
     out: list[int] = []
     one.fleet.on_submit = lambda order: out.append(len(one.round.out) + 1)
     assert await one.carry_out() == {}
-    assert one.fleet.handed == list(range(1, 9))
+    assert one.fleet.submitted == list(range(1, 9))
     assert max(out) == 3
     assert [order.shard.number for order in one.round.done] == list(range(1, 9))
 
 
-async def test_workers_delete_what_is_on_the_shelf(desk: Callable[..., Desk]) -> None:
-    one = desk(endings={2: "ValueError: odd"}, states={2: "error"})
+async def test_workers_delete_the_shards_that_the_coordinator_has_collected(
+    coordinator: Callable[..., Coordinator],
+) -> None:
+    one = coordinator(endings={2: "ValueError: odd"}, states={2: "error"})
     await one.carry_out()
     await one.round.delete_collected()
     ((function, (_, names)),) = one.fleet.asked
@@ -177,10 +181,10 @@ async def test_workers_delete_what_is_on_the_shelf(desk: Callable[..., Desk]) ->
 
 
 @pytest.mark.parametrize("alive", [True, False])
-async def test_nobody_is_asked_to_delete_where_nothing_is_done_or_nobody_answers(
-    desk: Callable[..., Desk], alive: bool
+async def test_no_worker_is_asked_to_delete_without_collected_shards_or_scheduler(
+    coordinator: Callable[..., Coordinator], alive: bool
 ) -> None:
-    one = desk(alive=alive)
+    one = coordinator(alive=alive)
     if not alive:
         await one.carry_out()
     await one.round.delete_collected()
@@ -201,17 +205,19 @@ REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="fix it", worker="w
         (ShardResult(pack=None, stop=Stop.MAX_TIME), "finished", "ended early: max_time"),
     ],
 )
-async def test_what_ends_a_shard_is_told_of_that_shard_only(
-    desk: Callable[..., Desk], ending: Ending, state: str, problem: str
+async def test_a_failed_shard_is_reported_and_the_others_are_collected(
+    coordinator: Callable[..., Coordinator], ending: Ending, state: str, problem: str
 ) -> None:
-    one = desk(endings={2: ending}, states={2: state})
+    one = coordinator(endings={2: ending}, states={2: state})
     assert await one.carry_out() == {2: problem}
     assert [order.shard.number for order in one.round.done] == [1, 3]
 
 
-async def test_a_provider_that_refused_is_no_problem_of_the_shard(desk: Callable[..., Desk]) -> None:
+async def test_a_rejected_key_is_reported_per_job_and_not_as_a_problem_of_the_shard(
+    coordinator: Callable[..., Coordinator],
+) -> None:
     stopped = {"job": "401: the key is refused"}
-    one = desk(
+    one = coordinator(
         endings={1: ShardResult(pack=None, stopped=stopped), 2: ShardResult(pack=None, stopped={"job": "another"})}
     )
     assert await one.carry_out() == {}
@@ -220,20 +226,20 @@ async def test_a_provider_that_refused_is_no_problem_of_the_shard(desk: Callable
     }
 
 
-async def test_what_a_shard_says_at_its_end_is_counted(desk: Callable[..., Desk]) -> None:
-    one = desk(endings={1: ShardResult(pack=None, whole=True, counters=counters(1, cost="0.25"))})
+async def test_counters_of_a_returned_shard_are_added_to_the_progress(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(endings={1: ShardResult(pack=None, whole=True, counters=counters(1, cost="0.25"))})
     await one.carry_out()
     assert one.round.progress.cost_usd == Decimal("0.25")
     assert one.round.progress.silent_s(1) == 0.0, "it is back"
 
 
-async def test_what_came_back_is_on_the_shelf_and_goes_along_the_next_time(
-    desk: Callable[..., Desk], tmp_path: Path
+async def test_a_returned_journal_is_stored_and_sent_with_the_next_order(
+    coordinator: Callable[..., Coordinator], tmp_path: Path
 ) -> None:
     world = World.make(tmp_path / "other", "http://127.0.0.1:9")
     outcome = await world.run(providers="oracle", run_id="s")
     sent = pack(outcome.folder, whole=True)
-    one = desk(shards=1, endings={1: ShardResult(pack=sent, message="half")})
+    one = coordinator(shards=1, endings={1: ShardResult(pack=sent, message="half")})
     assert await one.carry_out() == {1: "ended early: half"}
     orders: list[ShardOrder] = []
     one.fleet.on_submit = orders.append
@@ -244,8 +250,8 @@ async def test_what_came_back_is_on_the_shelf_and_goes_along_the_next_time(
     assert again.phases > 0
 
 
-async def test_a_shard_goes_to_a_worker_that_has_its_journal(desk: Callable[..., Desk]) -> None:
-    one = desk()
+async def test_a_shard_prefers_the_worker_that_has_its_journal(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator()
     one.round.preferred = {"r.2of3": ["w2"]}
     await one.carry_out()
     assert one.fleet.preferred == {1: (), 2: ["w2"], 3: ()}
@@ -254,46 +260,48 @@ async def test_a_shard_goes_to_a_worker_that_has_its_journal(desk: Callable[...,
 # ------------------------------------------------------------------------ stopping
 
 
-async def test_a_run_that_is_asked_to_stop_hands_out_nothing_new_and_tells_the_workers_once(
-    desk: Callable[..., Desk],
+async def test_after_a_stop_request_no_shard_is_submitted_and_workers_are_told_once(
+    coordinator: Callable[..., Coordinator],
 ) -> None:
-    one = desk(shards=4, slots=2, states={1: "pending", 2: "pending"})
+    one = coordinator(shards=4, slots=2, states={1: "pending", 2: "pending"})
     one.fleet.endings = dict.fromkeys((1, 2), ShardResult(pack=None, stop=Stop.PAUSED))
     one.fleet.on_submit = lambda order: one.round.stopping.request(Stop.PAUSED) if order.shard.number == 2 else None
     assert await one.carry_out() == {}, "a shard that was stopped is no problem"
-    assert one.fleet.handed == [1, 2]
+    assert one.fleet.submitted == [1, 2]
     assert one.fleet.stopped == 1
 
 
-async def test_a_run_that_is_stopped_before_it_begins_hands_out_nothing(desk: Callable[..., Desk]) -> None:
-    one = desk()
+async def test_a_run_stopped_before_its_start_submits_no_shard(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator()
     one.round.stopping.request(Stop.SIGINT)
     assert await one.carry_out() == {}
-    assert (one.fleet.handed, one.fleet.stopped) == ([], 0)
+    assert (one.fleet.submitted, one.fleet.stopped) == ([], 0)
 
 
-async def test_a_shard_that_used_up_the_budget_stops_the_run(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=4, slots=1, endings={1: ShardResult(pack=None, stop=Stop.MAX_COST)})
+async def test_a_shard_that_reached_the_budget_stops_the_run(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(shards=4, slots=1, endings={1: ShardResult(pack=None, stop=Stop.MAX_COST)})
     assert await one.carry_out() == {}
     assert one.round.stopping.reason is Stop.MAX_COST
-    assert one.fleet.handed == [1]
+    assert one.fleet.submitted == [1]
 
 
 @pytest.mark.parametrize(("cost", "stops"), [("0.99", False), ("1", True), ("1.5", True)])
-async def test_all_shards_together_keep_the_budget(desk: Callable[..., Desk], cost: str, stops: bool) -> None:
-    one = desk(
+async def test_the_cost_of_all_shards_together_is_limited_by_the_budget(
+    coordinator: Callable[..., Coordinator], cost: str, stops: bool
+) -> None:
+    one = coordinator(
         shards=2, slots=1, max_usd=1.0, endings={1: ShardResult(pack=None, whole=True, counters=counters(1, cost=cost))}
     )
     await one.carry_out()
     assert (one.round.stopping.reason is Stop.MAX_COST) is stops
-    assert one.fleet.handed == ([1] if stops else [1, 2])
+    assert one.fleet.submitted == ([1] if stops else [1, 2])
 
 
 # ---------------------------------------------------------------------- lost workers
 
 
-async def test_a_scheduler_that_is_gone_gives_up_every_shard_that_is_not_back(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=4, slots=2, states={2: "pending"})
+async def test_a_lost_scheduler_fails_all_shards_that_are_not_returned(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(shards=4, slots=2, states={2: "pending"})
 
     def go(order: ShardOrder) -> None:
         one.fleet.alive = order.shard.number < 2
@@ -303,13 +311,13 @@ async def test_a_scheduler_that_is_gone_gives_up_every_shard_that_is_not_back(de
     assert [order.shard.number for order in one.round.done] == [1]
 
 
-async def test_a_run_without_a_worker_gives_up_after_a_while(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=3, slots=2, silent_s=0.02, states={1: "pending", 2: "pending"}, there={})
+async def test_a_run_without_a_worker_fails_after_silent_s(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(shards=3, slots=2, silent_s=0.02, states={1: "pending", 2: "pending"}, there={})
     assert await one.carry_out() == dict.fromkeys((1, 2, 3), "no worker was left for 0 s")
 
 
-async def test_a_worker_that_comes_in_time_is_waited_for(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=1, silent_s=30, states={1: "pending"}, there={})
+async def test_a_worker_that_joins_within_silent_s_is_used(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(shards=1, silent_s=30, states={1: "pending"}, there={})
 
     def come(look: int) -> None:
         if look > 1:
@@ -317,38 +325,40 @@ async def test_a_worker_that_comes_in_time_is_waited_for(desk: Callable[..., Des
         if look > 2:
             one.fleet.finish()
 
-    one.fleet.on_look = come
+    one.fleet.on_poll = come
     assert await one.carry_out() == {}
     assert one.round.alone_since is None
 
 
-async def test_a_silent_worker_is_dropped_and_its_shard_run_elsewhere(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=1, silent_s=0.01, states={1: "pending"})
+async def test_a_silent_worker_is_dropped_and_its_shard_runs_on_another(
+    coordinator: Callable[..., Coordinator],
+) -> None:
+    one = coordinator(shards=1, silent_s=0.01, states={1: "pending"})
     one.fleet.on_submit = lambda order: one.round.progress.update(counters(1))
     assert await one.carry_out() == {}
     assert one.fleet.dropped == ["w1"]
     assert list(one.round.progress.events) == ["shard 1of1: its worker w1 was silent for 0 s"]
 
 
-async def test_a_silent_worker_that_is_the_only_one_ends_its_shard(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=1, silent_s=0.01, states={1: "pending"}, there={"w1": 1})
+async def test_a_silent_only_worker_fails_its_shard(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(shards=1, silent_s=0.01, states={1: "pending"}, there={"w1": 1})
     one.fleet.on_submit = lambda order: one.round.progress.update(counters(1))
     assert await one.carry_out() == {1: "its worker w1 was silent for 0 s"}
-    assert one.fleet.dropped == [] and one.fleet.errands[1].cancelled
+    assert one.fleet.dropped == [] and one.fleet.tasks[1].cancelled
 
 
-async def test_the_second_silence_ends_a_shard(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=1, silent_s=0.01, states={1: "pending"})
+async def test_a_shard_fails_at_its_second_silent_worker(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(shards=1, silent_s=0.01, states={1: "pending"})
     one.fleet.on_submit = lambda order: one.round.progress.update(counters(1))
 
     one.fleet.on_drop = lambda worker: one.round.progress.update(counters(1, worker="w2"))
     assert await one.carry_out() == {1: "its worker w2 was silent for 0 s"}
-    assert one.fleet.dropped == ["w1"] and one.fleet.errands[1].cancelled
+    assert one.fleet.dropped == ["w1"] and one.fleet.tasks[1].cancelled
 
 
-async def test_a_shard_that_waits_for_its_turn_is_not_silent(desk: Callable[..., Desk]) -> None:
-    one = desk(shards=1, silent_s=0.0, states={1: "pending"}, there={"w1": 1})
-    one.fleet.on_look = lambda look: one.fleet.finish() if look == 3 else None
+async def test_a_shard_without_a_worker_yet_does_not_count_as_silent(coordinator: Callable[..., Coordinator]) -> None:
+    one = coordinator(shards=1, silent_s=0.0, states={1: "pending"}, there={"w1": 1})
+    one.fleet.on_poll = lambda look: one.fleet.finish() if look == 3 else None
     one.round.silent_s = 0.001
     assert await one.carry_out() == {}
     assert one.fleet.dropped == []

@@ -1,4 +1,4 @@
-"""What shards say adds up to the progress of one run."""
+"""The counters of all shards add up to the progress of one run."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def counters(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -
     )
 
 
-def test_a_word_survives_the_way(tmp_path: Path) -> None:
+def test_ShardCounters_are_unchanged_by_serialization(tmp_path: Path) -> None:
     assert ShardCounters.read(counters(1).text) == counters(1)
 
 
-def test_shards_add_up(tmp_path: Path) -> None:
+def test_counters_of_shards_are_summed(tmp_path: Path) -> None:
     found = gathered(tmp_path)
     for one in (counters(1), counters(2), counters(2, done=3)):
         found.update(one)
@@ -47,7 +47,7 @@ def test_shards_add_up(tmp_path: Path) -> None:
     assert (found.in_flight, found.oldest_s, found.rate_per_s) == (4, 2.0, 3.0)
 
 
-def test_what_a_lost_attempt_has_spent_stays_spent(tmp_path: Path) -> None:
+def test_the_cost_of_a_lost_attempt_stays_counted_but_its_items_do_not(tmp_path: Path) -> None:
     found = gathered(tmp_path)
     found.update(counters(1, "lost", done=4, cost="0.7"))
     found.update(counters(1, "again", done=1, cost="0.2"))
@@ -55,7 +55,7 @@ def test_what_a_lost_attempt_has_spent_stays_spent(tmp_path: Path) -> None:
     assert found.ended == 2, "but only what the living attempt has is done"
 
 
-def test_a_shard_that_came_back_has_nothing_in_flight(tmp_path: Path) -> None:
+def test_a_returned_shard_has_no_request_in_flight(tmp_path: Path) -> None:
     found = gathered(tmp_path)
     found.update(counters(1))
     found.shard_returned(1)

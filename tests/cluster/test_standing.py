@@ -1,4 +1,4 @@
-"""``bench status`` of a run whose shards are elsewhere: what can be seen from here is counted."""
+"""``bench status`` of a cluster run: it counts the shards that are visible on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Values = dict[str, float | None]
 
 
 async def begun(workspace: Path, *, shards: int = 4, planned: int = 12) -> Path:
-    """A cluster's run that has no row of its own yet."""
+    """Write the journal of a cluster run without items."""
     folder = workspace / "checkpoints" / "r"
     extra = {"jobs": dump_jobs([replace(RECORD, n_selected=planned)])}
     meta = RunMeta(run_id="r", plan_digest="d", identity={}, request={"shards": shards}, extra=extra)
@@ -35,24 +35,24 @@ async def begun(workspace: Path, *, shards: int = 4, planned: int = 12) -> Path:
 
 
 async def back(run_folder: Path, name: str, values: Values) -> None:
-    """A shard that the coordinator has."""
+    """Write a shard that was returned to the coordinator."""
     source = await made(run_folder.parent.parent / f"of-{name}", name, [Job(record=RECORD, values=values)])
     (run_folder / SHARDS / f"{name}.sqlite").write_bytes((source / "journal.sqlite").read_bytes())
 
 
 async def at_work(run_folder: Path, name: str, attempt: str, values: Values) -> None:
-    """A shard that a worker of this machine is at."""
+    """Write a shard that a worker of this machine is running."""
     scratch = run_folder.parent / SCRATCH
     await made(scratch, f"{run_folder.name}.{name}-{attempt}", [Job(record=RECORD, values=values)])
 
 
-async def test_before_anything_is_known_nothing_is_counted(tmp_path: Path) -> None:
+async def test_status_of_a_run_without_shards_counts_zero(tmp_path: Path) -> None:
     found = await standing_of_run(await begun(tmp_path))
     assert found["shards"] == {"count": 4, "back": 0, "here": 0}
     assert (found["total"], found["completed"], found["failed"], found["phases"]) == (12, 0, 0, {})
 
 
-async def test_what_came_back_and_what_works_here_adds_up(tmp_path: Path) -> None:
+async def test_returned_and_local_shards_are_summed(tmp_path: Path) -> None:
     folder = await begun(tmp_path)
     await back(folder, "1of4", {"a": 1.0, "b": 0.0, "c": None})
     await at_work(folder, "2of4", "abc123", {"d": 1.0, "e": None})
@@ -64,7 +64,7 @@ async def test_what_came_back_and_what_works_here_adds_up(tmp_path: Path) -> Non
     assert (found["run_id"], found["state"]) == ("r", "stopped")
 
 
-async def test_of_several_attempts_at_a_shard_the_furthest_counts(tmp_path: Path) -> None:
+async def test_of_several_attempts_of_a_shard_the_furthest_counts(tmp_path: Path) -> None:
     folder = await begun(tmp_path)
     await at_work(folder, "1of4", "lost", {"a": 1.0})
     await at_work(folder, "1of4", "next", {"a": 1.0, "b": 1.0})
@@ -80,7 +80,7 @@ async def test_shards_of_another_run_are_not_counted(tmp_path: Path) -> None:
     assert (await standing_of_run(folder))["completed"] == 0
 
 
-async def test_a_journal_that_was_merged_further_than_the_shelf_is_believed(tmp_path: Path) -> None:
+async def test_a_merged_journal_that_is_further_than_its_shards_counts(tmp_path: Path) -> None:
     folder = await begun(tmp_path)
     async with Journal.resume(folder) as journal:
         for item in ("a", "b"):
@@ -91,7 +91,7 @@ async def test_a_journal_that_was_merged_further_than_the_shelf_is_believed(tmp_
     assert (found["completed"], found["shards"]) == (2, {"count": 4, "back": 1, "here": 0})
 
 
-def test_the_command_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_status_command_shows_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def write() -> None:
         folder = await begun(tmp_path)
         await back(folder, "1of4", {"a": 1.0, "b": 0.0, "c": None})
@@ -116,5 +116,5 @@ def test_the_command_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
         ({"count": 2, "back": 0, "here": 2}, "0 of 2 finished, 2 running on this machine"),
     ],
 )
-def test_nothing_is_said_of_elsewhere_when_all_can_be_seen(shards: dict[str, int], text: str) -> None:
+def test_shards_elsewhere_are_mentioned_only_if_there_are_any(shards: dict[str, int], text: str) -> None:
     assert _shards_text(shards) == text

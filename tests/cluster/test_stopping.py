@@ -1,4 +1,4 @@
-"""Signals, pauses and budgets reach every worker; limits are those of the whole run."""
+"""Signals, pauses and budgets reach each worker; limits apply to the whole run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.cluster.spread import FLAGS, bench, command, folder, resume, run, sam
 from tests.small_world import World, wait_for
 
 
-async def test_a_paused_run_asks_again_only_for_what_is_missing(machines: Machines, world: World) -> None:
+async def test_a_resumed_cluster_run_repeats_no_finished_item(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=500")
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
     outcome = await run(world, plan, once=(folder(world, "r") / PAUSE_FILE).touch, after=3)
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.PAUSED, 3, Stop.PAUSED)
     ended = sum(sum(job.states.values()) for job in outcome.jobs)
-    assert 3 <= ended < 16, "half-done shards came back too"
+    assert 3 <= ended < 16, "unfinished shards were returned too"
     with pytest.raises(UsageError, match="run r is distributed over several workers and has not ended"):
         await world.resume("r")
     with pytest.raises(IdentityError, match="--shards of run r cannot change: the run was started with --shards 4"):
@@ -39,7 +39,7 @@ async def test_a_paused_run_asks_again_only_for_what_is_missing(machines: Machin
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_run_stops_at_its_time_on_every_worker(machines: Machines, world: World) -> None:
+async def test_max_time_stops_all_workers(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=200")
     began = time.monotonic()
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=2, max_time="2s")
@@ -51,7 +51,7 @@ async def test_a_run_stops_at_its_time_on_every_worker(machines: Machines, world
     assert world.calls("search") == calls
 
 
-async def test_a_budget_is_one_for_all_shards(machines: Machines, world: World) -> None:
+async def test_max_cost_limits_all_shards_together(machines: Machines, world: World) -> None:
     world.fault("chat:latency:ms=250")
     with_model(world)
     flags = {
@@ -62,10 +62,10 @@ async def test_a_budget_is_one_for_all_shards(machines: Machines, world: World) 
     outcome = await run(world, world.plan(**flags, run_id="r", cluster=machines.address, shards=2, max_cost=0.3))
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_COST)
     each = float(outcome.cost_usd) / world.calls("chat")
-    assert 0.3 <= float(outcome.cost_usd) <= 0.3 + 16 * each, "two seconds of two workers too late at most"
+    assert 0.3 <= float(outcome.cost_usd) <= 0.3 + 16 * each, "at most two seconds of two workers above it"
 
 
-async def test_the_first_ctrl_c_on_a_terminal_ends_a_local_cluster_cleanly(machines: Machines, world: World) -> None:
+async def test_ctrl_c_pauses_a_local_cluster_and_the_run_can_be_resumed(machines: Machines, world: World) -> None:
     world.fault("search:latency:ms=100")
     process = bench(world.workspace, *command("local:2"), "--display", "none")
     wait_for(lambda: world.calls("search") > 4, seconds=180)
@@ -86,16 +86,16 @@ async def test_the_first_ctrl_c_on_a_terminal_ends_a_local_cluster_cleanly(machi
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_rate_limit_is_one_for_all_shards(machines: Machines, world: World) -> None:
+async def test_a_rate_limit_applies_to_all_shards_together(machines: Machines, world: World) -> None:
     flags = {**FLAGS, "concurrency": 10, "isolation": "off"}
     plan = world.plan(**flags, run_id="r", cluster=machines.address, shards=4, rate=["faulty.search=10/s"])
     assert (await run(world, plan)).exit_code == 0
     seen = world.control("window?provider=default&endpoint=search&seconds=1")
     assert seen["calls"] == 32
-    assert seen["max"] <= 13, "10 a second, and the burst of one of each of two workers"
+    assert seen["max"] <= 13, "10 per second, plus one burst per worker"
 
 
-def test_no_secret_travels(world: World) -> None:
+def test_an_order_contains_no_secret(world: World) -> None:
     world.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
     world.write(".env", f"FAULT_URL={world.url}\nFAULTY_KEY=hunter2-hunter2\n")
     world.variables["FAULTY_KEY"] = "hunter2-hunter2"

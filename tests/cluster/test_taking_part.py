@@ -1,4 +1,4 @@
-"""What cannot be done is said before anything starts, and by whom."""
+"""Checks before a cluster run: addresses, workers, versions and variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cluster.spread import FLAGS, bench, command, folder, resume, run, sam
 from tests.small_world import World
 
 
-async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
+async def test_a_worker_without_variable_version_or_data_is_named_before_the_run(
     machines: Machines, world: World, tmp_path: Path
 ) -> None:
     world.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
@@ -55,14 +55,12 @@ async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
     with pytest.raises(UsageError, match=r"worker tcp://\S+: .*facts.jsonl"):
         await run(world, plan)
     end(lacking)
-    assert not folder(world, "r").exists(), "nothing is left behind"
+    assert not folder(world, "r").exists(), "no file is left"
     assert world.calls("search") == 0
 
 
-async def test_a_worker_that_joins_too_late_to_be_asked_is_told_so_by_its_shard(
-    machines: Machines, world: World
-) -> None:
-    """The file goes away under the workers after they were asked."""
+async def test_a_worker_that_lost_its_data_after_the_check_fails_its_shards(machines: Machines, world: World) -> None:
+    """The file is deleted after the workers were checked."""
     world.fault("search:latency:ms=200")
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=4)
     data = world.workspace / "datasets/facts.jsonl"
@@ -72,7 +70,7 @@ async def test_a_worker_that_joins_too_late_to_be_asked_is_told_so_by_its_shard(
     assert "shard 3, 4: worker tcp://" in outcome.message or "shard 3: worker" in outcome.message
     assert "facts.jsonl" in outcome.message
     async with Reader.open(folder(world, "r")) as reader:
-        assert reader.meta.ranges == ((1, 16),), "finished shards are kept, and the rest is a gap"
+        assert reader.meta.ranges == ((1, 16),), "finished shards are kept, the others are a gap"
     data.write_bytes(kept)
     world.heal()
     assert (await resume(world, "r")).status is RunState.COMPLETE
@@ -87,7 +85,7 @@ async def test_a_worker_that_joins_too_late_to_be_asked_is_told_so_by_its_shard(
         ("local:0", "expected tcp://HOST:PORT"),
     ],
 )
-async def test_a_wrong_address_is_an_error_before_anything_starts(world: World, address: str, said: str) -> None:
+async def test_an_invalid_cluster_address_is_an_error_before_the_run(world: World, address: str, said: str) -> None:
     began = time.monotonic()
     with pytest.raises(UsageError, match=said):
         await run(world, world.plan(**FLAGS, run_id="r", cluster=address))
@@ -95,7 +93,7 @@ async def test_a_wrong_address_is_an_error_before_anything_starts(world: World, 
     assert not folder(world, "r").exists()
 
 
-async def test_a_scheduler_without_workers_is_an_error(world: World, tmp_path: Path) -> None:
+async def test_a_scheduler_without_workers_is_an_error_with_a_hint(world: World, tmp_path: Path) -> None:
     empty = Machines(tmp_path).start()
     try:
         empty.wait(0)
@@ -106,16 +104,7 @@ async def test_a_scheduler_without_workers_is_an_error(world: World, tmp_path: P
         empty.stop()
 
 
-def test_without_the_extra_the_flag_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "distributed.py").write_text("raise ModuleNotFoundError('no distributed')\n", encoding="utf-8")
-    process = bench(tmp_path, "run", "--providers", "oracle", "--cluster", "local:2", PYTHONPATH=str(tmp_path))
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "error: --cluster needs the extra [cluster]" in said
-    assert "pip install 'memorybench[cluster]'" in said
-
-
-def test_the_coordinator_needs_no_secret_of_its_own(machines: Machines, world: World) -> None:
+def test_the_coordinator_needs_no_secret_if_the_workers_have_it(machines: Machines, world: World) -> None:
     world.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
     there = World.make(world.workspace.parent / "there", world.url, corpora=4, items=8)
     there.provider("faulty", extra="auth: {type: bearer, envVar: FAULTY_KEY}\n")
@@ -134,13 +123,13 @@ def test_the_coordinator_needs_no_secret_of_its_own(machines: Machines, world: W
         assert not path.is_file() or b"hunter" not in path.read_bytes(), path
 
 
-async def test_a_run_of_one_machine_cannot_be_spread_later(world: World) -> None:
+async def test_a_run_of_one_process_cannot_be_resumed_on_a_cluster(world: World) -> None:
     await world.run(**FLAGS, run_id="alone", limit=4)
     with pytest.raises(UsageError, match="was started in one process"):
         await resume(world, "alone", cluster="local:2")
 
 
-async def test_an_ended_run_tries_again_what_failed_where_it_is_asked(machines: Machines, world: World) -> None:
+async def test_resume_of_a_complete_cluster_run_repeats_its_failed_items(machines: Machines, world: World) -> None:
     world.fault("search:status:code=400,match=K3x0")
     flags = {**FLAGS, "max_error_rate": 0.5, "isolation": "off"}
     plan = world.plan(**flags, run_id="r", cluster=machines.address, shards=2)
@@ -150,8 +139,8 @@ async def test_an_ended_run_tries_again_what_failed_where_it_is_asked(machines: 
     assert await same_as_one_process(world, "r")
 
 
-def test_an_installed_program_spreads_a_run_from_any_folder(root: Path, tmp_path: Path) -> None:
-    """As the wheel lies in site-packages: the package and its data, and no checkout in sight."""
+def test_an_installed_package_runs_on_a_local_cluster_from_any_folder(root: Path, tmp_path: Path) -> None:
+    """Files as in site-packages: the package and its data, without a checkout."""
     site, place = tmp_path / "site", tmp_path / "empty"
     place.mkdir()
     shutil.copytree(root / "bench", site / "bench")

@@ -1,4 +1,4 @@
-"""What a worker decides on its own: where it works, whether it can take part, which journal a shard goes on with."""
+"""Decisions of a worker: its workspace, whether it accepts an order, and which journal a shard continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bench.cluster.worker import (
     workspace_of,
 )
 from bench.config.run import RunRequest
-from bench.errors import ConfigError, IdentityError, UsageError
+from bench.errors import ConfigError, IdentityError
 from bench.settings import Environment
 from tests.small_journal import Job, made, record
 from tests.small_world import World
@@ -57,7 +57,7 @@ def test_an_order_is_a_range_of_the_run_with_its_own_name(world: World) -> None:
     assert order.workspace == str(world.workspace.resolve())
 
 
-def test_what_is_the_coordinator_s_business_does_not_travel(world: World) -> None:
+def test_an_order_omits_settings_that_only_the_coordinator_uses(world: World) -> None:
     flags = {"output": "out", "on_end": "true", "label": ["a=b"], "note": "n", "min_score": ["accuracy=0.1"]}
     order = ordered(world, **flags)
     assert set(order.request) & (ONLY_HERE - {"judge_calibration"}) == set()
@@ -66,21 +66,23 @@ def test_what_is_the_coordinator_s_business_does_not_travel(world: World) -> Non
 
 
 @pytest.mark.parametrize(("number", "flag", "calibrates"), [(1, True, True), (2, True, False), (1, False, False)])
-def test_the_judge_is_calibrated_once_by_the_first_shard(
+def test_the_judge_is_calibrated_by_the_first_shard_only(
     world: World, number: int, flag: bool, calibrates: bool
 ) -> None:
     order = ordered(world, replace(SHARD, number=number), judge_calibration=flag)
     assert order.request["judge_calibration"] is calibrates
 
 
-def test_a_shard_has_the_digest_of_the_run(world: World) -> None:
+def test_the_order_of_a_shard_has_the_plan_digest_of_the_run(world: World) -> None:
     plan = world.plan(providers="faulty", run_id="r")
     orders = [ordered(world, shard) for shard in shards_of(plan, 3)]
     assert {order.digest for order in orders} == {plan.digest}
     assert [plan_of(order)[0].digest for order in orders] == [plan.digest] * 3
 
 
-def test_only_a_named_file_of_variables_travels_by_its_path(world: World, tmp_path: Path) -> None:
+def test_an_order_contains_the_path_of_a_named_env_file_but_not_of_the_default_one(
+    world: World, tmp_path: Path
+) -> None:
     plan = world.plan(providers="faulty", run_id="r")
     named, own = tmp_path / "my.env", world.workspace / ".env"
     for path, sent in ((None, None), (own, None), (named, str(named.resolve()))):
@@ -89,7 +91,7 @@ def test_only_a_named_file_of_variables_travels_by_its_path(world: World, tmp_pa
         assert order.env_file == sent
 
 
-def test_a_refusal_is_an_error_as_plain_data() -> None:
+def test_a_refusal_has_kind_message_hint_and_exit_code_of_the_error() -> None:
     found = Refusal.of(ConfigError("bad", where="a:1", hint="fix it"), "tcp://w")
     assert found == Refusal(kind="config", message="a:1: bad", hint="fix it", worker="tcp://w", exit_code=2)
 
@@ -97,7 +99,7 @@ def test_a_refusal_is_an_error_as_plain_data() -> None:
 # --------------------------------------------------------------------------- where
 
 
-def test_a_worker_s_own_workspace_is_named_or_the_coordinator_s_or_where_it_was_started(
+def test_the_workspace_is_the_variable_then_that_of_the_coordinator_then_the_current_folder(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = ordered(world)
@@ -113,19 +115,19 @@ def test_a_worker_s_own_workspace_is_named_or_the_coordinator_s_or_where_it_was_
 # ------------------------------------------------------------------------- can it?
 
 
-async def test_a_worker_that_has_everything_refuses_nothing(world: World) -> None:
+async def test_a_worker_with_data_and_variables_accepts_an_order(world: World) -> None:
     assert await bench_version() == bench.version.__version__
     assert await check_order(ordered(world)) is None
 
 
-async def test_another_version_is_refused_by_both_numbers(world: World) -> None:
+async def test_a_worker_with_another_version_refuses_with_both_versions(world: World) -> None:
     found = await check_order(replace(ordered(world), version="9.9.9"))
     assert found is not None
     assert found.message == f"bench {bench.version.__version__} differs from the coordinator's version 9.9.9"
     assert (found.hint, found.exit_code) == ("install the same version of bench on every worker", 2)
 
 
-def test_other_data_is_refused_with_what_differs(world: World) -> None:
+def test_a_worker_with_other_data_refuses_with_the_difference(world: World) -> None:
     order = ordered(world)
     rows = world.workspace / "datasets/facts.jsonl"
     rows.write_text(rows.read_text().replace("W0y0", "X"))
@@ -137,7 +139,7 @@ def test_other_data_is_refused_with_what_differs(world: World) -> None:
     assert WORKSPACE in told.value.hint
 
 
-async def test_a_secret_that_only_the_coordinator_has_is_refused_by_name(
+async def test_a_worker_without_a_secret_of_the_coordinator_refuses_with_its_name(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.provider("locked", extra="auth: {type: bearer, envVar: LOCKED_KEY}\n")
@@ -151,7 +153,7 @@ async def test_a_secret_that_only_the_coordinator_has_is_refused_by_name(
     assert await check_order(order) is None
 
 
-def test_a_file_of_variables_that_is_not_here_is_no_reason_to_refuse(world: World) -> None:
+def test_a_missing_env_file_is_ignored_by_a_worker(world: World) -> None:
     order = ordered(world)
     plan, _ = plan_of(replace(order, env_file="/no/such/file.env"))
     assert plan.digest == plan_of(order)[0].digest
@@ -165,28 +167,28 @@ async def scratch(world: World, name: str, items: int) -> Path:
     return await made(scratch_of(ordered(world)), name, [Job(record=record("p"), values=values)])
 
 
-async def test_the_shards_that_a_worker_still_has_are_those_of_the_run(world: World) -> None:
+async def test_stored_shards_returns_only_shards_of_the_run(world: World) -> None:
     for name in ("r.1of3-aaa", "r.2of3-bbb", "r.2of3-ccc", "other.1of3-ddd", "r2.1of3-eee"):
         await scratch(world, name, 1)
     assert sorted(await stored_shards(ordered(world))) == ["r.1of3", "r.2of3", "r.2of3"]
 
 
-async def test_what_is_stored_is_deleted_and_nothing_else(world: World) -> None:
+async def test_delete_shards_deletes_only_the_named_shards(world: World) -> None:
     folders = [await scratch(world, name, 1) for name in ("r.1of3-aaa", "r.2of3-bbb", "r.11of3-ccc")]
     await delete_shards(ordered(world), ["r.1of3", "r.9of3"])
     assert [one.exists() for one in folders] == [False, True, True]
 
 
-async def test_a_shard_goes_on_with_the_journal_that_got_furthest(world: World) -> None:
+async def test_a_shard_continues_with_the_journal_that_is_furthest(world: World) -> None:
     order = ordered(world)
     base = scratch_of(order) / "checkpoints"
     await scratch(world, "r.2of3-aaa", 1)
     furthest = await scratch(world, "r.2of3-bbb", 3)
     assert await _run_folder(order, base) == furthest
-    assert await _run_folder(replace(order, phases=3), base) == furthest, "as far as the one that came along"
+    assert await _run_folder(replace(order, phases=3), base) == furthest, "as far as the journal of the order"
 
 
-async def test_a_journal_that_came_along_and_is_further_is_laid_down_beside(world: World, tmp_path: Path) -> None:
+async def test_a_sent_journal_that_is_further_is_unpacked_into_a_new_folder(world: World, tmp_path: Path) -> None:
     source = await made(tmp_path / "sent", "s", [Job(record=record("p"), values={f"q{at}": 1.0 for at in range(5)})])
     order = replace(ordered(world), pack=pack(source, whole=True), phases=5)
     behind = await scratch(world, "r.2of3-aaa", 2)
@@ -196,19 +198,14 @@ async def test_a_journal_that_came_along_and_is_further_is_laid_down_beside(worl
     assert await _phases(behind) == 2
 
 
-async def test_a_shard_that_nobody_began_has_a_folder_of_its_own_each_time(world: World) -> None:
+async def test_a_shard_without_a_journal_gets_a_new_folder_each_time(world: World) -> None:
     order, base = ordered(world), scratch_of(ordered(world)) / "checkpoints"
     one, other = await _run_folder(order, base), await _run_folder(order, base)
     assert one != other and not one.exists()
     assert await _phases(one) == 0
 
 
-def test_an_order_without_a_run_id_cannot_be(world: World) -> None:
+def test_an_order_needs_a_run_id(world: World) -> None:
     plan = world.plan(providers="faulty")
     with pytest.raises(AssertionError):
         ShardOrder.of(plan, SHARD, environment=world.environment, share=1, left_usd=None, token="t")
-
-
-def test_more_shards_than_items_say_how_many_there_are(world: World) -> None:
-    with pytest.raises(UsageError, match="--shards 99: the run has only 8 items, but every shard needs an item"):
-        shards_of(world.plan(providers="faulty"), 99)

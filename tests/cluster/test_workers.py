@@ -1,4 +1,4 @@
-"""One run in several processes of one machine: nothing is lost, paid twice or left behind, whoever is killed."""
+"""A run in several processes of one machine: kills and pauses lose no item and repeat no finished call."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ WORDS = ["run", "--benchmarks", "facts", "--providers", "faulty", "--answering-m
 
 @pytest.fixture
 def world(world: World) -> World:
-    """A server that has time: what it does not answer in time is asked twice, and the tests count what is asked."""
+    """A provider with a long timeout, because the tests count requests and a timeout would repeat them."""
     world.provider("faulty", timeout__2000="timeout: 60000")
     return world
 
 
 @pytest.fixture(autouse=True)
 def forked_workers(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Have what starts workers fork them, but where they are those of a user."""
+    """Fork workers, except in the test of workers as a user starts them."""
     if "two_workers_give" not in request.node.name:
         monkeypatch.setattr(sys, "executable", str(forked.client("python")))
 
 
 def command(world: World, *words: str) -> subprocess.Popen[str]:
-    """The command line in a process of its own, which starts such workers too."""
+    """Start the command line in a subprocess that forks its workers."""
     code = "import sys; sys.executable = sys.argv.pop(1); from bench.cli import main; main()"
     program = [sys.executable, "-c", code, sys.executable, *words, "--display", "none"]
     return forked.Popen(program, cwd=world.workspace, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -69,7 +69,7 @@ def questions(world: World) -> dict[str, int]:
     return {key: count for key, count in world.keys("search").items() if "What opens" in key}
 
 
-async def test_two_workers_give_the_results_of_one_process_and_ingest_nothing_twice(world: World) -> None:
+async def test_two_workers_give_the_results_of_one_process_without_a_repeated_ingest(world: World) -> None:
     plan = world.plan(**FLAGS, run_id="r", workers=2)
     corpora = [(shard.start, shard.end) for shard in shards_of(plan, 2)]
     assert len(corpora) == 2
@@ -79,10 +79,10 @@ async def test_two_workers_give_the_results_of_one_process_and_ingest_nothing_tw
     assert set(questions(world).values()) == {1}
     assert not (folder(world, "r") / SHARDS).exists()
     assert await same_as_one_process(world, "r")
-    assert world.calls("add") == 2 * adds, "one process ingests as much"
+    assert world.calls("add") == 2 * adds, "one process has as many ingest calls"
 
 
-async def test_a_killed_worker_is_replaced_and_only_what_was_in_flight_is_asked_again(world: World) -> None:
+async def test_a_killed_worker_is_replaced_and_repeats_only_the_request_in_flight(world: World) -> None:
     world.fault("search:latency:ms=100")
 
     def kill_one() -> None:
@@ -94,7 +94,7 @@ async def test_a_killed_worker_is_replaced_and_only_what_was_in_flight_is_asked_
     assert await same_as_one_process(world, "r")
 
 
-async def test_a_shard_whose_workers_all_die_ends_with_how_they_died(world: World) -> None:
+async def test_a_shard_whose_workers_all_die_fails_with_the_signal(world: World) -> None:
     world.fault("search:latency:ms=1000")
     ended = threading.Event()
 
@@ -131,7 +131,7 @@ async def test_a_paused_run_continues_with_other_workers(world: World) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
-async def test_a_signal_to_the_command_ends_every_worker_and_a_resume_loses_nothing(
+async def test_a_signal_to_the_command_ends_its_workers_and_a_resume_loses_no_item(
     world: World, number: signal.Signals, code: int
 ) -> None:
     world.fault("search:latency:ms=100")
@@ -150,7 +150,7 @@ async def test_a_signal_to_the_command_ends_every_worker_and_a_resume_loses_noth
     assert await same_as_one_process(world, "r")
 
 
-def test_what_workers_cannot_share_is_done_by_one_process_and_said(world: World) -> None:
+def test_workers_have_no_effect_with_limit_or_one_corpus_and_the_plan_notes_it(world: World) -> None:
     (note,) = [one for one in world.plan(**FLAGS, workers=2, limit=3).notes if "--workers" in one]
     assert note == "--workers has no effect: one process must select the items of --limit"
     one_corpus = world.plan(**FLAGS, workers=4, start=1, end=2)
@@ -160,12 +160,12 @@ def test_what_workers_cannot_share_is_done_by_one_process_and_said(world: World)
         world.plan(**FLAGS, workers=2, cluster="local:2")
 
 
-def test_auto_is_a_worker_for_each_core(world: World) -> None:
+def test_workers_auto_is_one_per_core(world: World) -> None:
     assert world.plan(**FLAGS, workers="auto").request.workers == len(os.sched_getaffinity(0))
 
 
 @pytest.mark.long
-async def test_fifty_kills_of_workers_and_of_the_command_lose_nothing(world: World) -> None:
+async def test_fifty_kills_of_workers_and_command_lose_no_item(world: World) -> None:
     """The run is slow enough to outlive them; each start is killed up to three times, the command among its workers."""
     chance, kills, words = random.Random(5), 0, [*WORDS, "--run-id", "r"]
     world.fault("search:latency:ms=2500")
