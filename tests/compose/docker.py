@@ -1,7 +1,7 @@
-"""A container engine to try the stack on: what it needs, a daemon of its own, a base image without any registry.
+"""A container engine for the stack test: requirements, its own daemon, a base image without a registry.
 
 Everything comes from the packages of the machine's Debian: the engine, compose, and the base by debootstrap. What is
-missing is said, never passed over::
+missing is reported::
 
     if absent := missing():
         ...
@@ -29,7 +29,7 @@ WHEELS = "wheels"
 
 @dataclass(frozen=True, slots=True)
 class Docker:
-    """A daemon that answers."""
+    """A running daemon."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
@@ -38,7 +38,7 @@ class Docker:
 
 
 def run(*command: str | Path, environment: Mapping[str, str] | None = None, folder: Path = ROOT) -> str:
-    """Run a command and give its output; when it fails, say what it wrote."""
+    """Run a command and return its output; raise RuntimeError with its output if it fails."""
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         shown = " ".join(str(part) for part in command)
@@ -47,7 +47,7 @@ def run(*command: str | Path, environment: Mapping[str, str] | None = None, fold
 
 
 def missing() -> list[str]:
-    """What this machine lacks for the stack to be tried; empty = nothing."""
+    """Return what this machine lacks for the test of the stack."""
     found = [] if os.geteuid() == 0 else ["root"]
     found += [name for name in ("docker", "debootstrap", "apt-get") if shutil.which(name) is None]
     found += [] if _answers(dict(os.environ)) or shutil.which("dockerd") else ["dockerd (Debian: docker.io)"]
@@ -63,7 +63,7 @@ def compose_command() -> tuple[str, ...] | None:
 
 @contextmanager
 def engine(folder: Path) -> Iterator[Docker]:
-    """The daemon that runs already, or one with all its files in ``folder`` for as long as the block lasts."""
+    """Yield the running daemon, or start one with its files in ``folder`` and stop it after the block."""
     if _answers(dict(os.environ)):
         yield Docker()
         return

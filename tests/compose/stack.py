@@ -1,7 +1,7 @@
-"""The stack really built and started: ``python -m tests.compose.stack`` as root (exit 77 = it could not be tried).
+"""The stack really built and started: ``python -m tests.compose.stack`` as root (exit 77 = requirements are missing).
 
-Builds the image from a base of Debian's packages, starts the service as compose.yaml says, runs the demo over the API,
-stops the service in the middle, kills it, and sees the run end complete; signs it; lets dask workers meet.
+Builds the image from a base of Debian's packages, starts the service of compose.yaml, runs the demo over the API,
+stops and kills the service during the run, checks that the run completes, signs it, and starts dask workers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ SKIPPED = 77
 IMAGE_USER = 10001
 SERVICE = ("bench",)
 LOAD = {"benchmarks": ["demo"], "run_id": "long", "epochs": 20, "concurrency": 1}
-"""16,000 items: long enough to be stopped in its middle"""
+"""16,000 items: long enough to be stopped before its end"""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """The services of compose.yaml as one project of their own."""
+    """The services of compose.yaml as their own project."""
 
     docker: Docker
     file: Path
@@ -77,22 +77,22 @@ class Stack:
         deadline = time.monotonic() + seconds
         while not true():
             if time.monotonic() > deadline:
-                raise AssertionError(f"never came true: {what}\n{self.logs()[-3000:]}")
+                raise AssertionError(f"still false: {what}\n{self.logs()[-3000:]}")
             time.sleep(0.5)
 
     def healthy(self) -> bool:
         return self.state("Health.Status") == "healthy"
 
 
-def tell(text: str) -> None:
+def report(text: str) -> None:
     print(text, flush=True)
 
 
-# ------------------------------------------------------------------ what is seen
+# ------------------------------------------------------------------ checks
 
 
-def image_is_small_in_rights(stack: Stack) -> None:
-    """No root, no writable root, nothing published beyond the loopback address."""
+def image_runs_without_root_and_cannot_write(stack: Stack) -> None:
+    """The image runs without root, with a read-only root, and publishes only on the loopback address."""
     assert stack.inside("id", "-u") == str(IMAGE_USER)
     for path in ("/opt/bench/x", "/workspace/x", "/etc/x"):
         try:
@@ -105,8 +105,8 @@ def image_is_small_in_rights(stack: Stack) -> None:
     assert json.loads(ports) == {"3000/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(PORT)}]}
 
 
-def only_the_token_opens_the_pages(stack: Stack) -> None:
-    """The login address is printed once; without the token nothing is shown."""
+def pages_need_the_token(stack: Stack) -> None:
+    """The login address is printed once, and pages need the token."""
     assert stack.logs().count("/login?token=") == 1 and stack.token in stack.logs()
     try:
         urllib.request.urlopen(f"http://127.0.0.1:{PORT}/", timeout=120)
@@ -117,20 +117,20 @@ def only_the_token_opens_the_pages(stack: Stack) -> None:
         raise AssertionError("the pages open without a token")
 
 
-def stopped_in_its_middle_the_run_goes_on(stack: Stack) -> None:
-    """``stop`` ends within the eight seconds with 143, ``kill`` at once; each start goes on by itself."""
+def a_stopped_and_killed_run_continues(stack: Stack) -> None:
+    """``stop`` ends within eight seconds with 143, ``kill`` at once; each start continues the run."""
     stack.api("/runs", LOAD)
     stack.until("items end", lambda: stack.api("/runs/long")["progress"]["ended"] > 500)
     began = time.monotonic()
     stack.compose("stop", "bench")
     took = time.monotonic() - began
     assert took < 10 and stack.docker("wait", _stopped(stack)).strip() == "143", took
-    tell(f"  stopped in {took:.1f} s with exit code 143")
+    report(f"  stopped in {took:.1f} s with exit code 143")
     stack.compose("start", "bench")
     stack.until("it is healthy again", stack.healthy)
     before = stack.api("/runs/long")["progress"]["ended"]
-    stack.until("the run goes on", lambda: stack.api("/runs/long")["progress"]["ended"] > before)
-    tell(f"  went on by itself after {before} items")
+    stack.until("the run continues", lambda: stack.api("/runs/long")["progress"]["ended"] > before)
+    report(f"  continued after {before} items")
     stack.docker("kill", "--signal", "KILL", stack.container())
     stack.compose("start", "bench")
     stack.until("it is healthy after a kill", stack.healthy)
@@ -146,7 +146,7 @@ def _stopped(stack: Stack) -> str:
     return container
 
 
-def volumes_outlive_the_containers(stack: Stack) -> None:
+def volumes_survive_the_removal_of_containers(stack: Stack) -> None:
     """``down`` and ``up`` keep runs and token."""
     token = stack.token
     stack.compose("down")
@@ -159,46 +159,46 @@ def the_signing_service_signs(stack: Stack) -> None:
     """A one-shot container without network reads the key as a secret; the service itself has none."""
     stack.api("/runs", {"benchmarks": ["demo"], "run_id": "short", "providers": ["bm25"]})
     stack.until("the run is complete", lambda: stack.api("/runs/short")["state"] == "complete")
-    said = stack.compose("run", "--rm", "-T", "sign", "sign", "short")
-    assert "results/short/receipts/" in said, said
+    output = stack.compose("run", "--rm", "-T", "sign", "sign", "short")
+    assert "results/short/receipts/" in output, output
     (receipt,) = stack.api("/receipts")["receipts"]
     assert receipt["file"].startswith("results/short/receipts/")
     assert stack.inside("ls", "/run").find("secrets") < 0
 
 
-def workers_meet_their_scheduler(stack: Stack) -> None:
+def workers_register_at_the_scheduler(stack: Stack) -> None:
     """The cluster profile: scheduler and two workers of the same image with dask."""
     stack.build("scheduler")
     stack.compose("--profile", "cluster", "up", "-d", "--no-build", "--scale", "worker=2", "scheduler", "worker")
     stack.until("two workers are registered", lambda: stack.logs("scheduler").count("Register worker") >= 2, 60)
 
 
-STORY = (
-    image_is_small_in_rights,
-    only_the_token_opens_the_pages,
-    stopped_in_its_middle_the_run_goes_on,
-    volumes_outlive_the_containers,
+CHECKS = (
+    image_runs_without_root_and_cannot_write,
+    pages_need_the_token,
+    a_stopped_and_killed_run_continues,
+    volumes_survive_the_removal_of_containers,
     the_signing_service_signs,
-    workers_meet_their_scheduler,
+    workers_register_at_the_scheduler,
 )
 
 
-# ------------------------------------------------------------------ the stage
+# ------------------------------------------------------------------ setup
 
 
 @contextmanager
-def stage(folder: Path) -> Iterator[Stack]:
+def running_stack(folder: Path) -> Iterator[Stack]:
     """An engine, a base image, a key, and the service up and healthy."""
     compose = YAML(typ="safe").load(ROOT / "compose.yaml")
     extra = compose["services"]["scheduler"]["build"]["args"]["EXTRA_REQUIREMENTS"]
     with engine(folder) as docker:
-        tell("base image: debootstrap, wheels, docker import")
+        report("base image: debootstrap, wheels, docker import")
         base_image(folder, docker, extra)
         stack = Stack(docker, _file(folder, compose), _key(folder))
         try:
-            tell("docker compose build")
+            report("docker compose build")
             stack.build("bench")
-            tell("docker compose up")
+            report("docker compose up")
             stack.compose("up", "-d", "--no-build", *SERVICE)
             stack.until("it is healthy", stack.healthy)
             yield stack
@@ -207,9 +207,9 @@ def stage(folder: Path) -> Iterator[Stack]:
 
 
 def _file(folder: Path, compose: dict[str, Any]) -> Path:
-    """compose.yaml itself; for the older command without what it does not know: a name, an env file that may be absent.
+    """compose.yaml itself; for the older command without unsupported keys: name and optional env file.
 
-    The public keys come from the folder of the test, so that the checkout is left as it is.
+    The public keys come from the folder of the test, so that the checkout is unchanged.
     """
     compose["services"]["sign"]["volumes"][-1] = f"{folder / 'keys'}:/workspace/keys:ro"
     if compose_command() == ("docker-compose",):
@@ -222,7 +222,7 @@ def _file(folder: Path, compose: dict[str, Any]) -> Path:
 
 
 def _key(folder: Path) -> Path:
-    """A signing key that the image's user can read, as docs/server.md says."""
+    """A signing key that the user of the image can read, as in docs/server.md."""
     run(sys.executable, "-m", "bench", "--workspace", folder, "keys", "new", "stack", "--key-dir", folder / "private")
     key = folder / "signing.key"
     shutil.copyfile(folder / "private" / "stack.key", key)
@@ -232,19 +232,19 @@ def _key(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Play the story; say loudly when it cannot be played."""
+    """Run all checks; print a line in capitals if a requirement is missing."""
     absent = missing()
     if absent:
-        tell(f"THE STACK WAS NOT TRIED: missing here: {', '.join(absent)}")
+        report(f"THE STACK WAS NOT TESTED: missing here: {', '.join(absent)}")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="stack-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with stage(folder) as stack:
-            for scene in STORY:
-                tell(scene.__name__.replace("_", " "))
-                scene(stack)
-    tell("THE STACK WORKS")
+        with running_stack(folder) as stack:
+            for check in CHECKS:
+                report(check.__name__.replace("_", " "))
+                check(stack)
+    report("THE STACK WORKS")
     return 0
 
 

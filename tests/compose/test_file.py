@@ -1,4 +1,4 @@
-"""compose.yaml and the image: their structure, and the service's command line exactly as the file gives it."""
+"""compose.yaml and the image: structure, rights, and the command line of the service."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_file_is_valid_by_the_compose_specification(root: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def test_what_a_service_names_is_there(compose: dict[str, Any]) -> None:
+def test_volumes_secrets_and_dependencies_of_each_service_are_defined(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         for volume in service.get("volumes", ()):
             source = volume.partition(":")[0]
@@ -42,7 +42,7 @@ def test_what_a_service_names_is_there(compose: dict[str, Any]) -> None:
             assert needed in compose["services"]
 
 
-def test_the_profiles_are_those_that_the_guide_names(compose: dict[str, Any], root: Path) -> None:
+def test_the_profiles_are_those_in_the_guide(compose: dict[str, Any], root: Path) -> None:
     services = compose["services"]
     assert [name for name, service in services.items() if "profiles" not in service] == ["bench"]
     profiles = {profile for service in services.values() for profile in service.get("profiles", ())}
@@ -62,7 +62,7 @@ def test_images_are_pinned_by_version(compose: dict[str, Any]) -> None:
         assert re.search(r":v?\d+\.\d+", service["image"]), service["image"]
 
 
-def test_each_system_has_a_health_check_a_place_for_its_digest_and_keeps_its_data_in_a_volume(
+def test_each_system_has_a_health_check_a_digest_variable_and_a_data_volume(
     compose: dict[str, Any],
 ) -> None:
     systems = {name: one for name, one in compose["services"].items() if SYSTEMS & {*one.get("profiles", ())}}
@@ -74,24 +74,24 @@ def test_each_system_has_a_health_check_a_place_for_its_digest_and_keeps_its_dat
             *service.get("volumes", ()),
             *(systems[one].get("volumes", ()) for one in service.get("depends_on", ())),
         ]
-        assert data, f"{name} forgets what it was given when its container goes"
+        assert data, f"{name} loses its data with its container"
 
 
-def test_our_services_can_write_nowhere_but_their_volumes(compose: dict[str, Any]) -> None:
+def test_our_services_are_read_only_and_have_no_capabilities(compose: dict[str, Any]) -> None:
     for name in OURS:
         service = compose["services"][name]
         assert service["read_only"] and service["cap_drop"] == ["ALL"], name
         assert "no-new-privileges:true" in service["security_opt"]
 
 
-def test_only_sign_sees_the_signing_key(compose: dict[str, Any]) -> None:
+def test_only_the_service_sign_has_the_signing_key(compose: dict[str, Any]) -> None:
     services = compose["services"]
     assert [name for name, service in services.items() if "signing_key" in service.get("secrets", ())] == ["sign"]
     assert services["sign"]["network_mode"] == "none"
     assert "MEMORYBENCH_SIGNING_KEY_FILE" not in services["bench"]["environment"]
 
 
-def test_the_token_lies_in_a_volume_and_stopping_gets_its_time(compose: dict[str, Any]) -> None:
+def test_the_token_is_in_a_volume_and_the_stop_grace_period_is_above_ten_seconds(compose: dict[str, Any]) -> None:
     bench = compose["services"]["bench"]
     token = Path(bench["environment"]["MEMORYBENCH_TOKEN_FILE"])
     assert any(volume.partition(":")[2] == str(token.parent) for volume in bench["volumes"])
@@ -99,7 +99,7 @@ def test_the_token_lies_in_a_volume_and_stopping_gets_its_time(compose: dict[str
     assert "readyz" in bench["healthcheck"]["test"][-1]
 
 
-def test_the_image_is_no_root_and_takes_its_base_as_an_argument(root: Path) -> None:
+def test_the_image_runs_as_user_bench_and_takes_its_base_as_an_argument(root: Path) -> None:
     text = (root / "Dockerfile").read_text()
     assert text.count("FROM ${BASE_IMAGE}") == 2 and re.search(r"^USER bench$", text, re.MULTILINE)
     sent = {line.removeprefix("!") for line in (root / ".dockerignore").read_text().splitlines() if line[:1] == "!"}
@@ -109,7 +109,7 @@ def test_the_image_is_no_root_and_takes_its_base_as_an_argument(root: Path) -> N
             assert any(one == part or one.startswith(f"{part}/") for one in sent), f"{part} is not sent to the builder"
 
 
-def test_the_services_command_line_starts_as_the_file_gives_it(
+def test_the_command_line_of_the_service_starts_the_service(
     compose: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = [part if part != "3000" else "0" for part in compose["services"]["bench"]["command"]]

@@ -1,4 +1,4 @@
-"""The real stack, where it may be tried: as root with MEMORYBENCH_STACK=1, see ``tests/compose/stack.py``."""
+"""The real stack: as root with MEMORYBENCH_STACK=1, see ``tests/compose/stack.py``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.compose.stack import main
 @pytest.mark.long
 def test_the_stack_is_built_started_stopped_killed_and_resumed() -> None:
     if os.environ.get("MEMORYBENCH_STACK") != "1":
-        pytest.skip("THE STACK WAS NOT TRIED: set MEMORYBENCH_STACK=1 (installs nothing, takes some minutes)")
+        pytest.skip("THE STACK WAS NOT TESTED: set MEMORYBENCH_STACK=1 (installs nothing, takes some minutes)")
     if absent := missing():
-        pytest.skip(f"THE STACK WAS NOT TRIED: missing here: {', '.join(absent)}")
+        pytest.skip(f"THE STACK WAS NOT TESTED: missing here: {', '.join(absent)}")
     assert main() == 0

@@ -1,4 +1,4 @@
-"""The recorded and documented calls of the shared folder, read where a test replays them.
+"""Read the recorded and documented calls of the shared folder.
 
 Example::
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FREE = frozenset({"metadata", "data", "input", "ctx", "features", "config", "overrides", "updates"})
-"""names below which every system holds what it likes"""
+"""names below which each system stores arbitrary values"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Capture:
 
 
 def captures(shared: Path, system: str) -> Iterator[Capture]:
-    """The calls of one system in the order they were made."""
+    """Yield the calls of one system in order."""
     for file in sorted((shared / "captures" / system).glob("*.json")):
         tree = json.loads(file.read_text(encoding="utf-8"))
         request, response = tree["request"], tree["response"]
@@ -47,7 +47,7 @@ def captures(shared: Path, system: str) -> Iterator[Capture]:
 
 
 def misfits(ours: object, theirs: object, place: str = "$") -> Iterator[str]:
-    """Where our tree has a key or a type that the captured one has not; what it has more is no misfit."""
+    """Yield the places where our tree has a key or type that the captured tree lacks; missing keys are accepted."""
     if ours is None or theirs is None:
         return
     if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -68,7 +68,7 @@ def _kind(value: object) -> type:
 
 
 def identities(ours: object, theirs: object) -> Iterator[tuple[str, str]]:
-    """Pairs of captured and own ids at the same place, to translate the calls that follow."""
+    """Yield pairs of captured and own ids at the same place, to translate later calls."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key, value in ours.items():
             other = theirs.get(key)

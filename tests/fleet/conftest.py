@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the algorithms that can keep their chunks there."""
+"""A real PostgreSQL for the algorithms that can store their chunks there."""
 
 from __future__ import annotations
 

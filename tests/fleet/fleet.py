@@ -1,4 +1,4 @@
-"""The shipped configs pointed at their fakes, with the waiting taken out.
+"""The shipped configs pointed at their fakes, without pauses.
 
 Example::
 
@@ -59,7 +59,7 @@ FAKES: dict[str, Callable[[], Fake]] = {
 
 
 def quick(name: str, changes: Mapping[str, object] | None = None) -> ProviderConfig:
-    """A shipped config without rate limits and pauses; ``changes`` sets dotted keys."""
+    """Return a shipped config without rate limits and pauses; ``changes`` sets dotted keys."""
     path = CONFIGS / f"{name}.yaml"
     tree = json.loads(json.dumps(Source.read(path).tree, default=str))
     tree.pop("limits", None)
@@ -80,7 +80,7 @@ def quick(name: str, changes: Mapping[str, object] | None = None) -> ProviderCon
 
 @asynccontextmanager
 async def context_at(config: ProviderConfig, fake: Fake, folder: Path, **more: str) -> AsyncIterator[ProviderContext]:
-    """The context of a provider whose environment leads to the fake, and to an embedder where it needs one."""
+    """Yield the context of a provider whose environment points to the fake, and to an embedder if it needs one."""
     async with AsyncExitStack() as stack:
         variables = {**fake.environment(), **more}
         if config.client_embeddings is not None:
@@ -92,7 +92,7 @@ async def context_at(config: ProviderConfig, fake: Fake, folder: Path, **more: s
 async def opened_at(
     name: str, fake: Fake, folder: Path, changes: Mapping[str, object] | None = None, **more: str
 ) -> AsyncIterator[Provider]:
-    """The provider of a shipped config, open, talking to the fake."""
+    """Yield the open provider of a shipped config, connected to the fake."""
     config = quick(name, changes)
     async with context_at(config, fake, folder, **more) as context, open_provider(config, context) as provider:
         yield provider

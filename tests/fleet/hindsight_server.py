@@ -28,7 +28,7 @@ START_S = 180
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """PostgreSQL 18 of pg0; it refuses to run as root, so it runs as nobody there."""
+    """PostgreSQL 18 of pg0; it does not run as root, so root starts it as another user."""
     (binary,) = (servers.HOME / "hindsight").glob("lib/python3*/site-packages/pg0/bin/pg0")
     account = 65534 if os.geteuid() == 0 else None
     port = servers.free_port()

@@ -1,4 +1,4 @@
-"""The contract of an adapter whose library lives in another environment: run there, told as JSON on stdout.
+"""The contract of an adapter whose library is in another environment: executed there, reported as JSON on stdout.
 
 One process examines several settings, because the library takes seconds to import:
 
@@ -58,5 +58,7 @@ async def examined(name: str, url: str, folder: Path, local: dict[str, object]) 
 
 if __name__ == "__main__":
     logging.disable()
-    told = anyio.run(main, sys.argv[1], sys.argv[2], Path(sys.argv[3]), [json.loads(local) for local in sys.argv[4:]])
-    print(json.dumps(told))
+    reports = anyio.run(
+        main, sys.argv[1], sys.argv[2], Path(sys.argv[3]), [json.loads(local) for local in sys.argv[4:]]
+    )
+    print(json.dumps(reports))

@@ -1,4 +1,4 @@
-"""Memory services that a package registry gives: each over a database of its own, on ports of 127.0.0.1.
+"""Memory services from a package registry: each with its own database, on ports of 127.0.0.1.
 
 Example::
 
@@ -30,7 +30,7 @@ with engine.begin() as connection:
     connection.execute(sqlalchemy.text("CREATE SEQUENCE message_order"))
     connection.execute(sqlalchemy.text("ALTER TABLE messages ALTER sequence_id SET DEFAULT nextval('message_order')"))
 """
-"""the package of Letta has its tables and not the migrations that make them"""
+"""the package of Letta has tables but no migrations"""
 
 
 @contextmanager

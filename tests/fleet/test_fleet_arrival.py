@@ -1,4 +1,4 @@
-"""What arrives: any text through any shipped body, and the small rules of the dialect that a shipped file rests on."""
+"""Texts arrive unchanged through each shipped config, and rules of the config format that these need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORDS = TEXTS.filter(lambda text: bool(text.strip()))
 
 
 def held(fake: Fake) -> set[str]:
-    """Every text that a fake was given."""
+    """Return all texts that a fake has stored."""
     docs = [doc for space in fake.shelf.spaces.values() for doc in space.values()]
     docs += [doc for waiting in getattr(fake, "buffered", {}).values() for doc in waiting]
     return {doc.content or str(doc.metadata.get("content")) for doc in docs}
@@ -30,7 +30,7 @@ def held(fake: Fake) -> set[str]:
 @pytest.mark.parametrize("name", sorted(FAKES))
 @settings(max_examples=examples(4), suppress_health_check=list(HealthCheck))
 @given(texts=st.lists(WORDS, min_size=1, max_size=6, unique=True))
-async def test_any_text_arrives_unchanged(name: str, texts: list[str], tmp_path: Path) -> None:
+async def test_each_config_sends_any_text_unchanged(name: str, texts: list[str], tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         space = Space(namespace="Bench_n", run_id="r", benchmark="b", corpus="c")
         if isinstance(provider, Prepares):
@@ -47,8 +47,8 @@ def _with(space: Space, more: Mapping[str, object]) -> Space:
     return Space(namespace="Bench_n", run_id="r", benchmark="b", corpus="c", captures={**space.captures, **more})
 
 
-async def test_several_ids_of_one_memory_all_lead_back_to_it() -> None:
-    """Services that extract give several ids for what was sent as one."""
+async def test_several_ids_of_one_memory_map_to_its_id() -> None:
+    """Services that extract return several ids for one memory."""
     changes = {"endpoints.add.response": {"id_map": {"name": "parts", "key": "$.made[*].id", "value": "sent"}}}
     async with playing(changes, {"POST /add": {"made": [{"id": "x1"}, {"id": "x2"}]}}) as acme:
         got = await acme.add("Ana moved and sings.")
@@ -56,7 +56,7 @@ async def test_several_ids_of_one_memory_all_lead_back_to_it() -> None:
     assert got.ids == {"m0": ("x1", "x2")}
 
 
-async def test_own_uuids_lead_back_and_are_what_is_cleared() -> None:
+async def test_uuids_made_by_bench_map_to_the_memory_and_are_sent_by_clear() -> None:
     changes = {
         "endpoints.add.body": {"id": "$.uuid", "text": "$.content"},
         "endpoints.add.response": {"id_map": {"name": "own", "key": "uuid", "value": "sent"}},
@@ -71,7 +71,7 @@ async def test_own_uuids_lead_back_and_are_what_is_cleared() -> None:
         assert acme.body("POST /drop") == {"ids": [sent["id"]]}
 
 
-async def test_error_rules_are_for_good_answers_only() -> None:
+async def test_error_when_applies_only_to_successful_responses() -> None:
     """A 404 in ``treat_as_ok`` may carry an envelope that says error."""
     changes = {"errors": {"error_when": [{"path": "$.errno", "not_equals": 0}]}}
     async with playing(changes, {"DELETE /users/ns%2F1%20%C3%BC": (404, {"errno": 404})}) as acme:

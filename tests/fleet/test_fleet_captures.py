@@ -1,5 +1,4 @@
-"""What the level of each config rests on: fakes answer captured calls as captured, configs send such calls and read
-such answers."""
+"""Evidence for the level of each config: fakes answer captured calls, configs send and read such calls."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def headers_of(fake: Fake, capture: Capture) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-async def test_fake_answers_captured_calls_with_captured_status_and_shape(system: str, shared: Path) -> None:
+async def test_fake_answers_captured_calls_with_captured_status_and_structure(system: str, shared: Path) -> None:
     known: dict[str, str] = {}
     async with FAKES[system]().running() as fake, aiohttp.ClientSession() as session:
         fake.shelf.rounds = SYSTEMS[system]
@@ -124,7 +123,7 @@ OURS = {"timestamp", "date", "created_at", "model", "embedding", "reference_time
 
 
 @pytest.mark.parametrize("system", CALLS)
-async def test_config_sends_what_was_captured(system: str, shared: Path, tmp_path: Path) -> None:
+async def test_config_sends_calls_like_the_captured_ones(system: str, shared: Path, tmp_path: Path) -> None:
     found = of(shared, system)
     async with FAKES[system]().running() as fake:
         async with opened_at(system, fake, tmp_path) as provider:
@@ -184,7 +183,7 @@ async def test_recorded_hits_of_mem0_oss_keep_order_scores_and_ids(shared: Path,
     assert hits[1].content == "user-a adopted a grey cat named Miso."
 
 
-async def test_recorded_hits_of_letta_map_by_tag(shared: Path, tmp_path: Path) -> None:
+async def test_recorded_hits_of_letta_map_to_memories_by_tag(shared: Path, tmp_path: Path) -> None:
     capture = of(shared, "letta")["05"]
     agent = capture.path.split("/")[3]
     held = {"$sent": ["s1:t1", "s2:t1"], "agentId": agent}
@@ -195,7 +194,7 @@ async def test_recorded_hits_of_letta_map_by_tag(shared: Path, tmp_path: Path) -
     )
 
 
-async def test_recorded_facts_of_graphiti_map_through_the_episodes_of_the_wait(shared: Path, tmp_path: Path) -> None:
+async def test_recorded_facts_of_graphiti_map_to_memories_by_episode(shared: Path, tmp_path: Path) -> None:
     found = of(shared, "graphiti")
     async with (
         recorder({"GET /episodes/bench-run1-q1": [found["02"].answer], "POST /search": found["03"].answer}) as service,
@@ -210,7 +209,7 @@ async def test_recorded_facts_of_graphiti_map_through_the_episodes_of_the_wait(s
     assert [(hit.source_ids, hit.when) for hit in hits] == [(("s1:t1",), None)]
 
 
-async def test_scores_of_hindsight_may_exceed_one(shared: Path, tmp_path: Path) -> None:
+async def test_scores_of_hindsight_can_exceed_one(shared: Path, tmp_path: Path) -> None:
     capture = of(shared, "hindsight")["11"]
     held = {"$sent": ["s1:t1", "s2:t1", "s2:t2"]}
     hits = await hits_of("hindsight", capture, "HINDSIGHT_API_URL", tmp_path, held)
@@ -236,7 +235,7 @@ async def test_hindsight_is_pending_until_its_operation_is_completed(shared: Pat
     assert ingested.jobs == (operation,) and states == ["pending", "pending", "ready"]
 
 
-async def test_distance_of_the_agent_memory_server_becomes_similarity(shared: Path, tmp_path: Path) -> None:
+async def test_distances_of_the_agent_memory_server_are_converted_to_similarities(shared: Path, tmp_path: Path) -> None:
     capture = of(shared, "agent-memory-server")["03"]
     held = {"$sent": ["a", "b"], "memories": {"s1:t1": "a", "s2:t1": "b"}}
     hits = await hits_of("agent-memory-server", capture, "AGENT_MEMORY_URL", tmp_path, held)
@@ -245,7 +244,7 @@ async def test_distance_of_the_agent_memory_server_becomes_similarity(shared: Pa
     assert hits[0].when is not None and hits[1].when is None
 
 
-async def test_documented_hits_of_the_hosted_systems_map(shared: Path, tmp_path: Path) -> None:
+async def test_documented_hits_of_hosted_systems_map_to_memories(shared: Path, tmp_path: Path) -> None:
     supermemory = await hits_of(
         "supermemory", _at(shared, "supermemory", "07"), "SUPERMEMORY_API_URL", tmp_path, {"$sent": ["m-1"]}
     )
@@ -266,7 +265,7 @@ def _at(shared: Path, system: str, number: str) -> Capture:
     return Capture(**{name: getattr(one, name) for name in one.__slots__} | {"path": path})
 
 
-async def test_zep_searches_episodes_when_the_kind_says_so(shared: Path, tmp_path: Path) -> None:
+async def test_zep_searches_episodes_if_searchKind_is_episodes(shared: Path, tmp_path: Path) -> None:
     capture = of(shared, "zep")["06"]
     graph = capture.path.split("/")[4]
     async with recorder({f"POST {capture.path.partition('?')[0]}": capture.answer}) as service:
@@ -278,7 +277,7 @@ async def test_zep_searches_episodes_when_the_kind_says_so(shared: Path, tmp_pat
     assert [(hit.source_ids, hit.content) for hit in hits] == [(("m-1",), "user-a moved to Lisbon for a new job.")]
 
 
-async def test_failed_documents_of_a_supermemory_batch_are_matched_by_id(shared: Path, tmp_path: Path) -> None:
+async def test_rejected_documents_of_a_supermemory_batch_are_matched_by_id(shared: Path, tmp_path: Path) -> None:
     capture = of(shared, "supermemory")["02"]
     changes = {
         "endpoints.add": {
@@ -310,7 +309,7 @@ def _body(service: Service, capture: Capture) -> object:
     return service.of(f"{capture.method} {capture.path}")[0].json
 
 
-async def test_supermemory_is_not_ready_while_it_dreams(shared: Path, tmp_path: Path) -> None:
+async def test_supermemory_is_pending_while_it_processes_a_document(shared: Path, tmp_path: Path) -> None:
     found = of(shared, "supermemory")
     answers = {
         "POST /ns/bench-ns-1/document": found["01"].answer,
@@ -325,7 +324,7 @@ async def test_supermemory_is_not_ready_while_it_dreams(shared: Path, tmp_path: 
     assert states == ["pending", "pending", "ready"]
 
 
-async def test_deletion_of_graphiti_that_deletes_nothing_is_found(tmp_path: Path) -> None:
+async def test_clear_of_graphiti_that_deletes_nothing_raises_NotCleared(tmp_path: Path) -> None:
     async with FAKES["graphiti"]().running() as fake:
         fake.keeps = True  # type: ignore[attr-defined]
         async with opened_at("graphiti", fake, tmp_path, {"endpoints.verify_clear.timeout_s": 0.3}) as provider:
@@ -334,7 +333,7 @@ async def test_deletion_of_graphiti_that_deletes_nothing_is_found(tmp_path: Path
                 await provider.clear(space)
 
 
-async def test_a_client_uuid_ends_the_queue_of_graphiti(shared: Path, tmp_path: Path) -> None:
+async def test_a_message_with_a_client_uuid_blocks_the_queue_of_graphiti(shared: Path, tmp_path: Path) -> None:
     capture = of(shared, "graphiti")["09"]
     async with FAKES["graphiti"]().running() as fake, aiohttp.ClientSession() as session:
         async with session.post(fake.url + capture.path, json=capture.body) as answer:
@@ -345,7 +344,7 @@ async def test_a_client_uuid_ends_the_queue_of_graphiti(shared: Path, tmp_path: 
             assert (await provider.ready(space, ingested)).detail == "0 of 1 memories there"
 
 
-async def test_equal_ids_of_two_namespaces_do_not_meet_in_the_agent_memory_server(tmp_path: Path) -> None:
+async def test_equal_ids_in_two_namespaces_of_the_agent_memory_server_are_separate(tmp_path: Path) -> None:
     async with (
         FAKES["agent-memory-server"]().running() as fake,
         opened_at("agent-memory-server", fake, tmp_path) as provider,
@@ -360,7 +359,7 @@ async def test_equal_ids_of_two_namespaces_do_not_meet_in_the_agent_memory_serve
         assert (await provider.search(filled[1], Query(text=MEMORY.content, k=3))).hits
 
 
-async def test_teardown_of_a_vector_store_deletes_its_files(tmp_path: Path) -> None:
+async def test_clear_of_a_vector_store_deletes_its_files(tmp_path: Path) -> None:
     async with FAKES["openai-vector-stores"]().running() as fake:
         async with opened_at("openai-vector-stores", fake, tmp_path) as provider:
             space = await _filled(provider, Space(namespace="n", run_id="r", benchmark="b", corpus="c"))
@@ -369,7 +368,7 @@ async def test_teardown_of_a_vector_store_deletes_its_files(tmp_path: Path) -> N
         assert fake.files == {} and fake.shelf.spaces == {}  # type: ignore[attr-defined]
 
 
-async def test_refused_objects_of_a_weaviate_batch_are_rejected_memories(tmp_path: Path) -> None:
+async def test_rejected_objects_of_a_weaviate_batch_are_rejected_memories(tmp_path: Path) -> None:
     async with FAKES["weaviate"]().running() as fake:
         fake.refuses = {"bad"}  # type: ignore[attr-defined]
         async with opened_at("weaviate", fake, tmp_path) as provider:

@@ -1,4 +1,4 @@
-"""Every shipped config answers the sixteen questions of the contract against its fake."""
+"""Each shipped config passes the sixteen checks of the contract with its fake."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.providers.doctor import examine
 from tests.fleet.fleet import FAKES, context_at, quick
 
 
-async def test_mem0_stores_verbatim_when_its_file_says_so(tmp_path: Path) -> None:
+async def test_mem0_with_infer_false_fulfills_the_contract(tmp_path: Path) -> None:
     verbatim = {"endpoints.add.body.infer": False, "endpoints.add.response": {}, "wait": "sentinel"}
     config = quick("mem0", verbatim)
     async with FAKES["mem0"]().running() as fake, context_at(config, fake, tmp_path) as context:
@@ -20,7 +20,7 @@ async def test_mem0_stores_verbatim_when_its_file_says_so(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("rounds", [0, 1], ids=["at-once", "later"])
 @pytest.mark.parametrize("name", FAKES)
-async def test_shipped_config_keeps_the_contract(name: str, rounds: int, tmp_path: Path) -> None:
+async def test_shipped_config_fulfills_the_contract(name: str, rounds: int, tmp_path: Path) -> None:
     config = quick(name)
     async with FAKES[name]().running() as fake:
         if rounds and not fake.background:

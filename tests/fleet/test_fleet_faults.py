@@ -1,4 +1,4 @@
-"""Each shipped config when its service misbehaves: pushes back, breaks, stalls, lies, loses the answer."""
+"""Each shipped config with a faulty service: rate limits, errors, timeouts, malformed and lost answers."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def date_in(seconds: float) -> str:
     return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
 
 
-def test_every_fake_has_its_search() -> None:
+def test_each_fake_has_a_search_route() -> None:
     assert set(SEARCHES) == set(FAKES)
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))
-async def test_search_survives_what_passes_and_reports_what_does_not(name: str, tmp_path: Path) -> None:
+async def test_search_repeats_transient_failures_and_raises_permanent_ones(name: str, tmp_path: Path) -> None:
     route = SEARCHES[name]
     async with (
         FAKES[name]().running() as fake,
@@ -72,7 +72,7 @@ async def test_search_survives_what_passes_and_reports_what_does_not(name: str, 
 
 
 @pytest.mark.parametrize("name", ["mem0", "hindsight"])
-async def test_a_stalled_service_is_unavailable_at_the_deadline(name: str, tmp_path: Path) -> None:
+async def test_a_service_that_does_not_answer_raises_Unavailable_at_the_timeout(name: str, tmp_path: Path) -> None:
     changes = {"connection.timeout": 100, "rateLimit.maxRetries": 0}
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path, changes) as provider:
         fake.play(SEARCHES[name], stalled(30))
@@ -93,7 +93,7 @@ REPEATS = {"zep", "qdrant", "pinecone"}
 
 
 @pytest.mark.parametrize("name", sorted(ADDS))
-async def test_an_add_whose_answer_was_lost_is_repeated_only_where_that_is_harmless(name: str, tmp_path: Path) -> None:
+async def test_an_add_without_an_answer_is_repeated_only_if_it_is_idempotent(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         space = SPACE
         if isinstance(provider, Prepares):
@@ -111,7 +111,7 @@ async def test_an_add_whose_answer_was_lost_is_repeated_only_where_that_is_harml
 @pytest.mark.parametrize(
     "name", ["supermemory", "supermemory-v4", "mem0", "hindsight", "openai-vector-stores", "cognee"]
 )
-async def test_failed_processing_is_failed_and_not_pending(name: str, tmp_path: Path) -> None:
+async def test_failed_processing_is_reported_as_failed_not_pending(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         fake.shelf.failing = True
         space = SPACE
@@ -135,7 +135,9 @@ async def test_failed_processing_is_failed_and_not_pending(name: str, tmp_path: 
         ("weaviate", {"data": {"Get": None}, "errors": [{"message": "the cube is broken"}]}),
     ],
 )
-async def test_an_error_inside_a_200_is_an_error(name: str, answer: object, tmp_path: Path) -> None:
+async def test_an_error_in_a_response_with_status_200_raises_Rejected(
+    name: str, answer: object, tmp_path: Path
+) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         space = await _filled(provider, SPACE)
         fake.play(SEARCHES[name], says(200, answer))
@@ -143,7 +145,7 @@ async def test_an_error_inside_a_200_is_an_error(name: str, answer: object, tmp_
             await provider.search(space, QUERY)
 
 
-async def test_hindsight_that_is_still_loading_is_waited_for(tmp_path: Path) -> None:
+async def test_hindsight_is_polled_until_it_is_healthy(tmp_path: Path) -> None:
     async with FAKES["hindsight"]().running() as fake:
         fake.play("GET /health", says(503))
         async with opened_at("hindsight", fake, tmp_path) as provider:
@@ -151,14 +153,14 @@ async def test_hindsight_that_is_still_loading_is_waited_for(tmp_path: Path) -> 
         assert fake.faults["GET /health"] == []
 
 
-async def test_a_used_up_plan_of_mem0_stops_the_job(tmp_path: Path) -> None:
+async def test_an_exhausted_plan_of_mem0_raises_QuotaError(tmp_path: Path) -> None:
     async with FAKES["mem0"]().running() as fake, opened_at("mem0", fake, tmp_path) as provider:
         fake.play(ADDS["mem0"], says(413, {"error": "quota exceeded"}))
         with pytest.raises(QuotaError):
             await provider.ingest(SPACE, [MEMORY])
 
 
-async def test_nothing_is_found_before_it_was_processed(tmp_path: Path) -> None:
+async def test_a_memory_is_not_found_before_it_is_processed(tmp_path: Path) -> None:
     for name in sorted(FAKES):
         fake: Fake = FAKES[name]()
         if not fake.background or name in ("agent-memory-server", "pinecone", "cognee"):
@@ -169,7 +171,7 @@ async def test_nothing_is_found_before_it_was_processed(tmp_path: Path) -> None:
             assert (await provider.search(space, Query(text=MEMORY.content, k=3))).hits == (), name
 
 
-def test_every_level_names_its_upstream() -> None:
+def test_each_verified_level_names_its_upstream() -> None:
     for name in FAKES:
         verified = quick(name).verified
         assert verified is not None and verified.upstream != "bench"

@@ -1,4 +1,4 @@
-"""Hindsight, the real one: opt-in, because it is 1.1 GB."""
+"""The real Hindsight: opt-in, because it is 1.1 GB."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERBATIM = {
 
 @asynccontextmanager
 async def running(folder: Path) -> AsyncIterator[str]:
-    """The server beside the event loop that serves its models."""
+    """Run the server in a thread and its models in the event loop."""
     async with Embeddings(lambda asked: "{}").running() as models:
         manager = hindsight(folder, models.url)
         url = await anyio.to_thread.run_sync(manager.__enter__)
@@ -36,7 +36,7 @@ async def running(folder: Path) -> AsyncIterator[str]:
             await anyio.to_thread.run_sync(manager.__exit__, None, None, None)
 
 
-async def test_hindsight_keeps_the_contract(tmp_path: Path) -> None:
+async def test_hindsight_fulfills_the_contract(tmp_path: Path) -> None:
     if not servers.installed("hindsight"):
         pytest.skip("opt-in: python -m tests.contract.servers install hindsight")
     shipped = quick("hindsight")

@@ -1,4 +1,4 @@
-"""mem0 and LangMem as libraries, the real ones, each in its own environment."""
+"""The real libraries mem0 and LangMem, each in its own environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def extracts(asked: str) -> str:
     return json.dumps({"memory": [{"id": str(index), "text": one} for index, one in enumerate(messages)]})
 
 
-async def told(environment: str, name: str, folder: Path, *settings: dict[str, object]) -> list[dict[str, object]]:
+async def contract_reports(
+    environment: str, name: str, folder: Path, *settings: dict[str, object]
+) -> list[dict[str, object]]:
     """Run the contract in the library's environment, once with each of these ``local:``."""
     servers.require(environment)
     async with Embeddings(extracts).running() as fake:
@@ -50,18 +52,20 @@ def failures(report: dict[str, object]) -> list[str]:
     return [f"{one['name']}: {one['detail']}" for one in checks if one["outcome"] == "fail"]
 
 
-async def test_mem0_library_keeps_the_contract_verbatim_and_extracted(tmp_path: Path) -> None:
+async def test_mem0_library_fulfills_the_contract_with_and_without_infer(tmp_path: Path) -> None:
     settings = [{"infer": infer, "dimensions": 64} for infer in (False, True)]
     without = "without entity search (spacy) and keyword search (fastembed)"
-    for report, local in zip(await told("mem0", "mem0-library", tmp_path, *settings), settings, strict=True):
+    for report, local in zip(
+        await contract_reports("mem0", "mem0-library", tmp_path, *settings), settings, strict=True
+    ):
         assert failures(report) == [], local
         assert report["version"] == f"mem0ai 2.2.1 {without}", (
-            "what the library leaves out without a word is in the results"
+            "features that the library omits silently are in the results"
         )
         assert report["after_restart"] == [["m1"]] and report["durability"] == "file", local
 
 
-async def test_langmem_keeps_the_contract(tmp_path: Path) -> None:
-    (report,) = await told("langmem", "langmem", tmp_path, {})
+async def test_langmem_fulfills_the_contract(tmp_path: Path) -> None:
+    (report,) = await contract_reports("langmem", "langmem", tmp_path, {})
     assert failures(report) == []
     assert report["after_restart"] == [] and report["durability"] == "process"

@@ -1,4 +1,4 @@
-"""The whole fleet by name: listed, described, checked, and no level claimed that nothing holds."""
+"""All systems: listed, described, validated, and with evidence for their level."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows(root: Path) -> dict[str, dict[str, object]]:
     return {str(row["name"]): row for row in list_entries(Catalog.load(root).providers())}
 
 
-def test_every_system_is_listed_with_its_level(root: Path) -> None:
+def test_each_system_is_listed_with_its_level(root: Path) -> None:
     found = rows(root)
     for level, names in LEVELS.items():
         for name in names:
@@ -45,31 +45,31 @@ def test_every_system_is_listed_with_its_level(root: Path) -> None:
     assert set(found) == set().union(*LEVELS.values())
 
 
-def test_first_class_systems_are_live(root: Path) -> None:
+def test_first_class_systems_have_the_level_live(root: Path) -> None:
     first = {name for name, row in rows(root).items() if row["first_class"]}
     others = {"langmem", "aqrag", "contextual-retrieval", "openrouter-rag", "agent-memory-server", "letta"}
     assert first == LEVELS["live"] - others
 
 
-def test_every_recorded_system_has_captures(shared: Path) -> None:
+def test_each_recorded_system_has_captures(shared: Path) -> None:
     for name in LEVELS["recorded"] | {"hindsight", "letta", "agent-memory-server"}:
         tree = json.loads(next((shared / "captures" / name).glob("*.json")).read_text(encoding="utf-8"))
         assert name in CAPTURED and tree["origin"] == "recorded"
 
 
-def test_every_documented_system_has_a_fake() -> None:
+def test_each_documented_system_has_a_fake() -> None:
     assert LEVELS["documented"] - set(FAKES) == {"engram"}, "it is tested as MCP server"
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_file_is_clean(path: Path) -> None:
+def test_shipped_config_has_no_warning_and_has_a_description(path: Path) -> None:
     config = load_provider(path)
     assert config.warnings == ()
     assert config.description and config.verified is not None
     assert list_entry(config)["displayName"]
 
 
-def test_the_command_lists_them_as_json(tmp_path: Path) -> None:
+def test_bench_list_providers_lists_all_systems_as_json(tmp_path: Path) -> None:
     done = forked.run(
         [sys.executable, "-m", "bench", "list", "providers", "--json"],
         text=True,
@@ -82,14 +82,14 @@ def test_the_command_lists_them_as_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("alias", "name"), [("openai-memory", "openai-vector-stores"), ("LocalBaseline", "bm25")])
-def test_aliases_lead_to_their_system(alias: str, name: str, root: Path) -> None:
+def test_aliases_of_a_system_are_found(alias: str, name: str, root: Path) -> None:
     if name == "bm25":
         assert alias in str(rows(root)["bm25"]["aliases"])
     else:
         assert Catalog.load(root).provider(alias).name == name
 
 
-def test_the_folder_of_shipped_files_is_valid_without_a_key(root: Path) -> None:
+def test_bench_validate_accepts_all_shipped_configs_without_keys(root: Path) -> None:
     done = forked.run(
         [sys.executable, "-m", "bench", "validate", "configs/providers", "--json"],
         text=True,
@@ -100,7 +100,7 @@ def test_the_folder_of_shipped_files_is_valid_without_a_key(root: Path) -> None:
     assert (done.returncode, told["errors"], told["checked"]) == (0, [], len(SHIPPED))
 
 
-def test_the_guide_names_every_system_its_level_and_its_variables(root: Path) -> None:
+def test_the_guide_lists_each_system_with_level_and_variables(root: Path) -> None:
     guide = (root / "docs" / "systems.md").read_text(encoding="utf-8")
     lines = {line.split("`")[1]: line for line in guide.splitlines() if line.startswith("| `")}
     for name, row in rows(root).items():

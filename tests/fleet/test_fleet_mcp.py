@@ -39,17 +39,17 @@ def engram(changes: dict[str, object] | None = None) -> ProviderConfig:
     return load_provider(Source.parse(json.dumps(tree), CONFIGS / "engram.yaml"))
 
 
-async def test_engram_keeps_the_contract(tmp_path: Path) -> None:
+async def test_engram_fulfills_the_contract(tmp_path: Path) -> None:
     config = engram()
     async with context_for(config, tmp_path, {}) as context:
         report = await examine(config, context)
-    told = {one.name: one.outcome for one in report.checks}
+    outcomes = {one.name: one.outcome for one in report.checks}
     assert report.ok, report.as_json()
-    skipped = [name for name, outcome in told.items() if outcome == "skip"]
+    skipped = [name for name, outcome in outcomes.items() if outcome == "skip"]
     assert skipped == ["dates come back", "clear"], "its hits carry no date, and it has no tool that deletes"
 
 
-async def test_engram_never_runs_without_its_folder_and_never_in_the_cloud(tmp_path: Path) -> None:
+async def test_engram_needs_ENGRAM_DATA_DIR_and_uses_file_storage(tmp_path: Path) -> None:
     config = load_provider(CONFIGS / "engram.yaml")
     assert config.mcp is not None and config.mcp.command is not None and "STORAGE_BACKEND=file" in config.mcp.command
     with pytest.raises(ConfigError, match="ENGRAM_DATA_DIR"):
@@ -57,7 +57,7 @@ async def test_engram_never_runs_without_its_folder_and_never_in_the_cloud(tmp_p
             pass
 
 
-async def test_engram_refuses_a_missing_field_and_too_large_a_k(tmp_path: Path) -> None:
+async def test_engram_rejects_a_missing_field_and_a_k_above_the_maximum(tmp_path: Path) -> None:
     async with opened(engram({"add": {"body": {"source": "$.id"}}}), tmp_path) as provider:
         with pytest.raises(Rejected, match="content"):
             await provider.ingest(SPACE, [Memory(id="m1", content="x")])
@@ -66,7 +66,7 @@ async def test_engram_refuses_a_missing_field_and_too_large_a_k(tmp_path: Path) 
             await provider.search(SPACE, Query(text="x", k=3))
 
 
-async def test_engram_stores_twins_because_its_duplicate_check_is_off(tmp_path: Path) -> None:
+async def test_engram_stores_duplicates_because_its_duplicate_check_is_off(tmp_path: Path) -> None:
     async with opened(engram(), tmp_path) as provider:
         space = SPACE
         for key in ("m1", "m2"):
@@ -85,7 +85,7 @@ def _with(space: Space, captures: object) -> Space:
 RUBBISH = "print('starting up!', flush=True)\nprint('{not json', flush=True)\n"
 
 
-async def test_rubbish_on_stdout_is_skipped_and_said_once_in_a_line(
+async def test_invalid_lines_on_stdout_of_a_server_are_skipped_and_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = tmp_path / "loud.py"
@@ -96,11 +96,13 @@ async def test_rubbish_on_stdout_is_skipped_and_said_once_in_a_line(
     loud = config.model_copy(update={"mcp": config.mcp.model_copy(update={"command": (sys.executable, str(script))})})  # type: ignore[union-attr]
     async with opened(loud, tmp_path) as provider:
         await provider.ingest(SPACE, [Memory(id="m1", content="x")])
-    (said,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert "starting up!" in said.getMessage() and said.exc_info is None
+    (warning,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "starting up!" in warning.getMessage() and warning.exc_info is None
 
 
-async def test_a_server_that_only_talks_rubbish_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_prints_only_invalid_lines_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("bench.providers.declarative.mcp_channel.START_S", 1.0)
     config = engram()
     command = (sys.executable, "-c", RUBBISH + "import time; time.sleep(30)")
@@ -151,7 +153,7 @@ async def test_a_real_memory_server_adds_finds_by_substring_and_clears(shared: P
 
 
 @pytest.mark.parametrize("number", ["03_add", "04_search", "05_search_question", "06_delete"])
-def test_recorded_answers_hold_what_the_paths_read(number: str, shared: Path) -> None:
+def test_recorded_answers_contain_the_fields_that_the_paths_read(number: str, shared: Path) -> None:
     capture = json.loads((shared / "captures" / "mcp-memory" / f"{number}.json").read_text(encoding="utf-8"))
     result = capture["response"]["result"]
     if number != "06_delete":

@@ -1,7 +1,7 @@
-"""A fake is worth something because it says no: to a wrong field, a wrong key, a wrong method, too large a k.
+"""Fakes reject what the real services reject: wrong fields, keys and methods, and too large a k.
 
 The requests are those of the shipped configs, each made wrong in one place. Where the real service takes such a
-request silently, the test says so.
+request silently, the test has a comment.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WITHOUT_KEY = {"graphiti", "agent-memory-server"}
 WITHOUT_K = {"hindsight"}
 """a budget of tokens instead"""
 FORMS = {"cognee"}
-"""adds are forms: a JSON body is refused, fields are checked by a test of their own"""
+"""adds are forms: a JSON body is rejected, fields have their own test"""
 
 DROPPED = ("content-length", "host", "idempotency-key")
 
@@ -51,7 +51,7 @@ def _with(space: Space, captures: object) -> Space:
 
 
 async def again(call: Called, body: object = None, **changes: str) -> tuple[int, object]:
-    """Send a recorded call once more with another body, method, path or header."""
+    """Send a recorded call again with another body, method, path or header."""
     url = call.fake.url + changes.get("path", call.path)
     headers = {name: value for name, value in call.headers.items() if name.lower() not in DROPPED}
     headers |= {name.replace("_", "-"): value for name, value in changes.items() if name not in ("path", "method")}
@@ -70,14 +70,14 @@ def writes(fake: Fake) -> list[Called]:
 
 
 async def recorded(name: str, fake: Fake, folder: Path) -> list[Called]:
-    """Add, search, and the calls this took."""
+    """Return the calls of an add and a search."""
     async with filled(name, fake, folder) as (provider, space):
         await provider.search(space, Query(text="Where does Ana live?", k=3))
     return list(fake.seen)
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))
-async def test_unknown_and_missing_fields_are_refused(name: str, tmp_path: Path) -> None:
+async def test_fake_rejects_unknown_and_missing_fields(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake:
         await recorded(name, fake, tmp_path)
         for call in writes(fake):
@@ -96,13 +96,13 @@ def _without(body: dict[str, object], field: str) -> dict[str, object]:
 
 
 def _all_optional(call: Called) -> bool:
-    """Bodies of which the real service needs no field."""
+    """Tell whether the real service requires no field of the body."""
     return call.path in ("/v1/agents/", "/vector_stores", "/api/v1/users") or call.method == "PUT"
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))
-async def test_unknown_query_parameters_are_refused(name: str, tmp_path: Path) -> None:
-    """Where parameters are read at all; a service that reads none does not look."""
+async def test_fake_rejects_unknown_query_parameters(name: str, tmp_path: Path) -> None:
+    """Only for services that read parameters."""
     async with FAKES[name]().running() as fake:
         await recorded(name, fake, tmp_path)
         for call in {one.path: one for one in fake.seen if one.query}.values():
@@ -115,8 +115,8 @@ async def test_unknown_query_parameters_are_refused(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))
-async def test_unknown_fields_inside_lists_are_refused(name: str, tmp_path: Path) -> None:
-    """A field that is wrong in one element of a batch is as wrong as one at the root."""
+async def test_fake_rejects_unknown_fields_inside_lists(name: str, tmp_path: Path) -> None:
+    """Elements of a batch are checked like the root."""
     async with FAKES[name]().running() as fake:
         await recorded(name, fake, tmp_path)
         for call in writes(fake):
@@ -129,7 +129,7 @@ async def test_unknown_fields_inside_lists_are_refused(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", sorted(set(FAKES) - WITHOUT_KEY))
-async def test_a_key_in_the_wrong_form_is_refused(name: str, tmp_path: Path) -> None:
+async def test_fake_rejects_a_wrong_key_and_the_AuthError_names_the_variable(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake:
         calls = await recorded(name, fake, tmp_path)
         key = fake.auth
@@ -148,7 +148,7 @@ async def test_a_key_in_the_wrong_form_is_refused(name: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", sorted(set(FAKES) - WITHOUT_K))
-async def test_k_above_the_maximum_is_refused_and_never_sent(name: str, tmp_path: Path) -> None:
+async def test_k_above_max_k_is_limited_before_sending_and_rejected_by_the_fake(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake:
         async with filled(name, fake, tmp_path) as (provider, space):
             most = provider.capabilities.max_k
@@ -162,7 +162,7 @@ async def test_k_above_the_maximum_is_refused_and_never_sent(name: str, tmp_path
         assert fake.seen[-1].path == search.path
 
 
-async def test_a_token_budget_above_the_maximum_is_refused(tmp_path: Path) -> None:
+async def test_fake_of_hindsight_rejects_a_token_budget_above_the_maximum(tmp_path: Path) -> None:
     async with FAKES["hindsight"]().running() as fake:
         calls = await recorded("hindsight", fake, tmp_path)
         body = calls[-1].json
@@ -171,7 +171,7 @@ async def test_a_token_budget_above_the_maximum_is_refused(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))
-async def test_a_wrong_method_and_an_unknown_path_are_refused(name: str, tmp_path: Path) -> None:
+async def test_fake_rejects_a_wrong_method_and_an_unknown_path(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake:
         await recorded(name, fake, tmp_path)
         call = fake.seen[-1]
@@ -182,13 +182,13 @@ async def test_a_wrong_method_and_an_unknown_path_are_refused(name: str, tmp_pat
 
 
 @pytest.mark.parametrize("path", ["/v3/memories/add", "/v3/memories/search"])
-async def test_mem0_wants_the_trailing_slash(path: str, tmp_path: Path) -> None:
+async def test_fake_of_mem0_requires_the_trailing_slash(path: str, tmp_path: Path) -> None:
     async with FAKES["mem0"]().running() as fake:
         calls = await recorded("mem0", fake, tmp_path)
         assert (await again(calls[-1], path=path))[0] == 404
 
 
-async def test_a_form_with_a_missing_or_unknown_field_is_refused() -> None:
+async def test_fake_rejects_a_form_with_a_missing_or_unknown_field() -> None:
     for name, path, good in (
         ("cognee", "/api/v1/add", {"data": "x", "datasetName": "d"}),
         ("openai-vector-stores", "/files", {"file": "x", "purpose": "assistants"}),
@@ -205,7 +205,7 @@ async def test_a_form_with_a_missing_or_unknown_field_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["qdrant", "weaviate"])
-async def test_a_vector_of_another_size_is_refused(name: str, tmp_path: Path) -> None:
+async def test_fake_rejects_a_vector_of_another_size(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, filled(name, fake, tmp_path) as (provider, space):
         with pytest.raises(Rejected, match=r"(?i)vector"):
             await provider.search(space, Query(text="x", k=1, embedding=(0.1, 0.2)))

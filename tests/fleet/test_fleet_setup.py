@@ -1,4 +1,4 @@
-"""Setting up twice: by one process, by a second one, after an answer that was lost. What is made is made once."""
+"""Repeated setup: in one process, in a second one, and after a lost answer; each resource is created once."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ SETUPS = {
 SPACE = Space(namespace="Bench_n", run_id="r", benchmark="b", corpus="c")
 
 
-async def test_every_config_with_a_setup_is_here(tmp_path: Path) -> None:
+async def test_SETUPS_contains_each_config_with_a_setup(tmp_path: Path) -> None:
     for name in FAKES:
         async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
             assert isinstance(provider, Prepares) == (name in SETUPS), name
 
 
-def made(fake: object) -> int:
-    """What a set-up leaves at a fake: a space, or a collection of one vector size."""
+def created(fake: object) -> int:
+    """Return how many spaces or collections a setup left at a fake."""
     return max(len(getattr(fake, "shelf").spaces), len(getattr(fake, "sizes", ())))  # noqa: B009
 
 
 @pytest.mark.parametrize("name", SETUPS)
-async def test_a_second_process_finds_what_the_first_made(name: str, tmp_path: Path) -> None:
+async def test_a_second_process_uses_the_resource_that_the_first_created(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake:
         captured = []
         for _ in range(2):
             async with opened_at(name, fake, tmp_path) as provider:
                 assert isinstance(provider, Prepares)
                 captured.append(dict(await provider.prepare(SPACE)))
-        assert captured[0] == captured[1] and made(fake) == 1
+        assert captured[0] == captured[1] and created(fake) == 1
 
 
 @pytest.mark.parametrize("name", SETUPS)
-async def test_a_setup_whose_answer_was_lost_is_taken_up(name: str, tmp_path: Path) -> None:
+async def test_a_setup_whose_answer_was_lost_uses_the_created_resource(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         assert isinstance(provider, Prepares)
         fake.play(SETUPS[name], lost)
@@ -56,19 +56,19 @@ async def test_a_setup_whose_answer_was_lost_is_taken_up(name: str, tmp_path: Pa
             await provider.prepare(SPACE)
         except CallError:
             await provider.prepare(SPACE)
-        assert made(fake) == 1
+        assert created(fake) == 1
 
 
 @pytest.mark.parametrize("name", ["letta", "openai-vector-stores"])
-async def test_what_others_made_under_another_name_is_not_taken(name: str, tmp_path: Path) -> None:
+async def test_a_resource_with_another_name_is_not_used(name: str, tmp_path: Path) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         assert isinstance(provider, Prepares)
         first = await provider.prepare(SPACE)
         second = await provider.prepare(Space(namespace="Bench_m", run_id="r", benchmark="b", corpus="c2"))
-        assert first != second and made(fake) == 2
+        assert first != second and created(fake) == 2
 
 
-async def test_vectors_of_qdrant_have_the_size_of_the_model_whatever_it_is(tmp_path: Path) -> None:
+async def test_qdrant_collections_have_the_vector_size_of_the_model(tmp_path: Path) -> None:
     for size, changes in ((64, {}), (256, {"client_embeddings.dimensions": 256})):
         async with FAKES["qdrant"]().running() as fake, opened_at("qdrant", fake, tmp_path, changes) as provider:
             assert isinstance(provider, Prepares)
@@ -78,7 +78,7 @@ async def test_vectors_of_qdrant_have_the_size_of_the_model_whatever_it_is(tmp_p
             assert set(fake.sizes.values()) == {size}  # type: ignore[attr-defined]
 
 
-async def test_a_thousand_memories_are_cleared_in_calls_that_fit_into_a_url(tmp_path: Path) -> None:
+async def test_clear_of_a_thousand_memories_uses_calls_that_fit_into_a_url(tmp_path: Path) -> None:
     name = "agent-memory-server"
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         space = SPACE
