@@ -1,4 +1,4 @@
-"""The board in words and numbers: who leads and by how much, what each row holds, in every form."""
+"""The leaderboard: summary sentences, rows, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -54,31 +54,31 @@ async def board(workspace: Path, *jobs: tuple[Any, list[Told]], **more: Any) -> 
     return await load_board(workspace)
 
 
-async def said(workspace: Path, view: str, *jobs: tuple[Any, list[Told]]) -> list[tuple[str, ...]]:
+async def sentences(workspace: Path, view: str, *jobs: tuple[Any, list[Told]]) -> list[tuple[str, ...]]:
     return [summary_sentences(table) for table in tables_of(await board(workspace, *jobs), view)]
 
 
-async def test_the_mean_of_benchmarks_is_led_and_not_called_tested(tmp_path: Path) -> None:
+async def test_overall_names_the_leader_by_mean_and_states_that_it_is_not_tested(tmp_path: Path) -> None:
     jobs = [
         (named("a"), items(20)), (named("b"), items(10)),
         (named("a", "tales"), items(10)), (named("b", "tales"), items(10)),
     ]  # fmt: skip
-    ((text,),) = await said(tmp_path, "overall", *jobs)
+    ((text,),) = await sentences(tmp_path, "overall", *jobs)
     assert text == (
         "a leads on the mean of 2 benchmarks with 0.75; b is next, 0.25 behind "
         "(a mean over benchmarks is not tested: compare them one by one)"
     )
 
 
-async def test_models_of_one_provider_are_named_by_their_model_and_compared_by_it(tmp_path: Path) -> None:
+async def test_the_model_view_names_rows_by_model_and_suggests_their_comparison(tmp_path: Path) -> None:
     other = ModelNames(embedding=None, answering="acme/m2", judge=None)
     jobs = [(named("a", key="1"), items(10)), (named("a", key="2", models=other, answer_owner="o"), items(15))]
-    ((text,),) = await said(tmp_path, "model", *jobs)
+    ((text,),) = await sentences(tmp_path, "model", *jobs)
     assert text.startswith("acme/m2 leads on accuracy with 0.75 [") and "acme/m1 is next, 0.25 behind" in text
     assert text.endswith("bench compare r1:a:acme/m2 r1:a:acme/m1 tests the difference")
 
 
-async def test_rows_of_which_one_has_no_value_are_not_ranked(tmp_path: Path) -> None:
+async def test_a_table_with_a_row_without_value_has_no_leader(tmp_path: Path) -> None:
     unscored = [Told(item="q1", state=State.UNSCORED, values={"accuracy": None}, verdicts=())]
     jobs = [(named("a"), items(10)), (named("b"), unscored)]
     found = await board(tmp_path, *jobs)
@@ -91,26 +91,26 @@ async def test_rows_of_which_one_has_no_value_are_not_ranked(tmp_path: Path) -> 
             assert grid.head[2] == "no metric" and grid.rows[0][2:5] == ("-", "-", "0")
 
 
-async def test_a_view_without_ranks_says_nothing(tmp_path: Path) -> None:
+async def test_the_provider_view_has_no_summary_sentence(tmp_path: Path) -> None:
     jobs = [(named("a"), items(20)), (named("b"), items(10)), (named("a", "tales"), items(10))]
-    assert await said(tmp_path, "provider", *jobs) == [()]
+    assert await sentences(tmp_path, "provider", *jobs) == [()]
     (grid,) = board_grids(tables_of(await load_board(tmp_path), "provider"), "provider")
     assert grid.head == ("provider", "embedding", "facts k=10 accuracy", "tales k=10 accuracy")
     assert [row[0] for row in grid.rows] == ["a", "b"] and grid.rows[1][3] == "-"
     assert grid.notes == ("only values of one column are comparable",)
 
 
-async def test_where_less_is_better_the_lead_is_still_a_distance(tmp_path: Path) -> None:
+async def test_the_distance_of_the_leader_is_positive_if_lower_is_better(tmp_path: Path) -> None:
     changes = measuring("latency_mean")
     jobs = [
         (named("slow", **changes), [Told(item="q1", values={"latency_mean": 20_000.0})]),
         (named("fast", **changes), [Told(item="q1", values={"latency_mean": 5_000.0})]),
     ]
-    ((text,),) = await said(tmp_path, "benchmark", *jobs)
+    ((text,),) = await sentences(tmp_path, "benchmark", *jobs)
     assert text.startswith("fast leads on latency_mean with 5.00; slow is next, 15.00 behind.")
 
 
-async def test_a_row_says_its_search_time_its_cost_and_that_some_is_unknown(tmp_path: Path) -> None:
+async def test_a_row_shows_search_time_and_cost_and_marks_partly_unknown_cost(tmp_path: Path) -> None:
     paid = {Phase.ANSWER: (call("answering", cost="0.5"), call("answering"))}
     known = {Phase.ANSWER: (call("answering", cost="0.125"),)}
     found = await board(
@@ -125,7 +125,7 @@ async def test_a_row_says_its_search_time_its_cost_and_that_some_is_unknown(tmp_
     ]  # fmt: skip
 
 
-async def test_the_types_of_a_table_follow_one_another_the_best_of_each_first(tmp_path: Path) -> None:
+async def test_the_type_view_sorts_rows_by_type_and_then_by_value(tmp_path: Path) -> None:
     found = await board(tmp_path, (named("a"), items(10)), (named("b"), items(15)))
     (grid,) = board_grids(tables_of(found, "type"), "type")
     assert grid.head == ("question type", "provider", "accuracy", "n") and grid.right == (2, 3)
@@ -133,7 +133,7 @@ async def test_the_types_of_a_table_follow_one_another_the_best_of_each_first(tm
     assert {row[3] for row in grid.rows} == {"10"}
 
 
-async def test_documents_hold_what_a_program_needs_of_each_row(tmp_path: Path) -> None:
+async def test_the_leaderboard_json_has_all_fields_of_each_row(tmp_path: Path) -> None:
     found = await board(tmp_path, (named("a"), items(10)), (named("a", "tales"), items(20)))
     (first, second) = board_json("benchmark", tables_of(found, "benchmark"))["tables"]  # type: ignore[misc]
     assert (first["benchmark"], second["benchmark"]) == ("facts", "tales")
@@ -155,7 +155,7 @@ async def test_documents_hold_what_a_program_needs_of_each_row(tmp_path: Path) -
     )  # fmt: skip
 
 
-async def test_csv_has_a_line_a_job_metric_and_label_and_no_formula(tmp_path: Path) -> None:
+async def test_the_leaderboard_csv_has_one_line_per_job_metric_and_label_and_escapes_formulas(tmp_path: Path) -> None:
     models = ModelNames(embedding="=e", answering="@m", judge="-j")
     found = await board(tmp_path, (named("a", models=models), items(10)))
     rows = list(csv.DictReader(io.StringIO(board_csv(tables_of(found, "benchmark")), newline="")))
@@ -166,7 +166,7 @@ async def test_csv_has_a_line_a_job_metric_and_label_and_no_formula(tmp_path: Pa
     assert {row["table"] for row in rows} == {"1"} and float(rows[0]["low"]) < 0.5 < float(rows[0]["high"])
 
 
-async def test_the_newest_complete_valid_job_of_each_stands_on_the_board(tmp_path: Path) -> None:
+async def test_the_leaderboard_shows_the_newest_complete_valid_job_of_each_provider(tmp_path: Path) -> None:
     from datetime import timedelta
 
     from tests.told_journal import AT
@@ -186,7 +186,7 @@ async def test_the_newest_complete_valid_job_of_each_stands_on_the_board(tmp_pat
 
 
 @pytest.mark.parametrize("providers", [("a",), ("a", "b", "c")])
-async def test_overall_ranks_only_who_did_every_benchmark_under_the_commonest_settings(
+async def test_overall_ranks_providers_with_each_benchmark_under_the_most_common_settings(
     tmp_path: Path, providers: tuple[str, ...]
 ) -> None:
     jobs = [(named(name), items(at)) for at, name in enumerate(providers, start=10)]

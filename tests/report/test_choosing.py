@@ -1,4 +1,4 @@
-"""Which jobs a comparison means, and what is read of each."""
+"""Selection of the jobs of a comparison, and the data of each side."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ async def runs_of(workspace: Path, *providers: str, benchmark: str = "facts") ->
     return {target.provider: target.run for target, _ in await newest_targets(workspace, benchmark, providers)}
 
 
-async def test_the_newest_run_of_each_provider_is_chosen(tmp_path: Path) -> None:
+async def test_the_newest_run_of_each_provider_is_selected(tmp_path: Path) -> None:
     for run in ("r1", "r2"):
         await made(tmp_path, run, [job("x"), job("y")])
     assert await runs_of(tmp_path, "x", "y") == {"x": "r2", "y": "r2"}
 
 
-async def test_shared_settings_go_before_the_newest(tmp_path: Path) -> None:
+async def test_runs_with_shared_settings_are_preferred_to_newer_ones(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x"), job("y")])
     await made(tmp_path, "r2", [job("x", k=5)])
     assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r1"}
@@ -44,13 +44,13 @@ async def test_shared_settings_go_before_the_newest(tmp_path: Path) -> None:
     assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r1"}
 
 
-async def test_settings_that_nobody_shares_leave_the_newest_of_each(tmp_path: Path) -> None:
+async def test_without_shared_settings_the_newest_run_of_each_provider_is_selected(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", k=5)])
     await made(tmp_path, "r2", [job("y")])
     assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r2"}
 
 
-async def test_invalid_and_unfinished_runs_are_never_chosen_by_name(tmp_path: Path) -> None:
+async def test_invalid_and_unfinished_runs_are_not_selected_by_provider_name(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x"), job("y")])
     await made(tmp_path, "r2", [job("x", {"q1": 1.0, "q2": None, "q3": None})])
     await made(tmp_path, "r3", [Job(record=record("y"), values=VALUES, planned=9)])
@@ -60,7 +60,7 @@ async def test_invalid_and_unfinished_runs_are_never_chosen_by_name(tmp_path: Pa
     assert "x, y" in told.value.hint
 
 
-async def test_what_was_asked_for_is_pairs_or_names_and_at_least_two(tmp_path: Path) -> None:
+async def test_parse_targets_needs_two_targets_or_two_provider_names_but_not_both(tmp_path: Path) -> None:
     for pairs, providers in (((), ()), (("r1:x",), ()), (("r1:x", "r2:y"), ("x", "y")), ((), ("x",))):
         with pytest.raises(UsageError):
             await parse_targets(tmp_path, pairs, benchmark="facts", providers=providers)
@@ -68,7 +68,7 @@ async def test_what_was_asked_for_is_pairs_or_names_and_at_least_two(tmp_path: P
         await parse_targets(tmp_path, (), benchmark="facts", providers=("x", "y"))
 
 
-async def test_benchmarks_that_both_runs_have_are_compared_one_by_one(tmp_path: Path) -> None:
+async def test_each_benchmark_of_both_runs_is_compared(tmp_path: Path) -> None:
     def of(provider: str, *benchmarks: str) -> list[Job]:
         return [job(provider, key=f"{provider}-{name}", benchmark=name) for name in benchmarks]
 
@@ -83,7 +83,7 @@ async def test_benchmarks_that_both_runs_have_are_compared_one_by_one(tmp_path: 
         await sides_of(tmp_path, targets, benchmark="tales")
 
 
-async def test_a_model_picks_one_job_of_a_provider_and_becomes_its_name(tmp_path: Path) -> None:
+async def test_a_model_in_the_target_selects_one_job_and_is_part_of_its_name(tmp_path: Path) -> None:
     models = [ModelNames(embedding=None, answering=name, judge=None) for name in ("acme/m1", "acme/m2:free")]
     await made(tmp_path, "r1", [job("x", key=f"job-{one.answering}", models=one) for one in models])
     side = await side_of(tmp_path, "r1:x:acme/m2:free")
@@ -96,7 +96,7 @@ async def test_a_model_picks_one_job_of_a_provider_and_becomes_its_name(tmp_path
 # ------------------------------------------------------------------------------ sides
 
 
-async def test_a_side_has_a_place_an_item_and_no_value_where_it_failed(tmp_path: Path) -> None:
+async def test_a_side_has_nan_for_failed_items_and_unknown_metrics(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", {"q1": 1.0, "q2": None, "q3": 0.0})])
     side = await side_of(tmp_path, "r1:x")
     column = side.column("accuracy")
@@ -106,14 +106,14 @@ async def test_a_side_has_a_place_an_item_and_no_value_where_it_failed(tmp_path:
     assert (side.name, side.system) == ("x (run r1)", "x")
 
 
-async def test_a_side_knows_that_it_is_partial_or_invalid(tmp_path: Path) -> None:
+async def test_a_side_is_marked_partial_or_invalid(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [Job(record=record("x"), values=VALUES, planned=5), job("y", {"q1": None, "q2": 1.0})])
     partial, invalid = await side_of(tmp_path, "r1:x"), await side_of(tmp_path, "r1:y")
     assert partial.partial and (partial.n_ended, partial.n_planned) == (3, 5)
     assert not invalid.partial and "error" in " ".join(invalid.invalid)
 
 
-async def test_labels_of_a_dimension_stand_at_their_items(tmp_path: Path) -> None:
+async def test_labels_in_returns_the_label_of_each_item(tmp_path: Path) -> None:
     types = {"q1": "one", "q3": "two"}
     await made(tmp_path, "r1", [Job(record=record("x"), values=VALUES, types=types)])
     side = await side_of(tmp_path, "r1:x")

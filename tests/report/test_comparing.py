@@ -1,4 +1,4 @@
-"""Comparisons of journals: which items pair, which test fits, what is refused, what is said."""
+"""Comparisons of journals: paired items, statistical tests, rejected sides and conclusions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def job(provider: str, values: dict[str, float | None], **changes: object) -> Jo
     return Job(record=record(provider, **changes), values=values)
 
 
-def every_row_is_sound(one: PairComparison) -> None:
+def assert_rows_are_sound(one: PairComparison) -> None:
     for row in one.rows:
         interval = row.found.interval
         assert interval is None or interval.low < interval.high
@@ -57,10 +57,10 @@ async def test_a_clear_difference_names_the_better_side(tmp_path: Path) -> None:
     assert row.found.test == "mcnemar_exact" and row.verdict == "A higher" and row.better == "a"
     (text,) = conclusion_sentences(one)
     assert text.startswith("A (good) is better than B (bad) on accuracy") and "60 paired items" in text
-    every_row_is_sound(one)
+    assert_rows_are_sound(one)
 
 
-async def test_only_items_scored_on_both_sides_count_and_the_rest_is_told_by_side(tmp_path: Path) -> None:
+async def test_only_items_scored_on_both_sides_are_paired_and_the_others_are_counted_by_side(tmp_path: Path) -> None:
     left: dict[str, float | None] = {**GOOD, "q000": None}
     right: dict[str, float | None] = {**BAD, "q001": None, "q002": None}
     one = await pair_of(tmp_path, job("good", left), job("bad", right), force=True)
@@ -86,7 +86,7 @@ NUMBER_CASES = {
 
 @pytest.mark.parametrize("case", NUMBER_CASES)
 @pytest.mark.parametrize("clusters", [None, "one", "some"])
-async def test_no_bad_input_gives_a_traceback_or_an_interval_without_width(
+async def test_degenerate_values_give_no_interval_without_width(
     tmp_path: Path, case: str, clusters: str | None
 ) -> None:
     a, b = NUMBER_CASES[case]
@@ -97,20 +97,20 @@ async def test_no_bad_input_gives_a_traceback_or_an_interval_without_width(
         for name, values in (("x", a), ("y", b))
     ]
     one = await pair_of(tmp_path, *sides)
-    every_row_is_sound(one)
+    assert_rows_are_sound(one)
     if clusters == "one" and len(a) > 1:
         assert one.rows[0].verdict == "not testable: one cluster"
         assert one.rows[0].found.p is None and one.rows[0].found.interval is None
 
 
-async def test_runs_that_share_no_item_are_refused_and_forced_say_so(tmp_path: Path) -> None:
+async def test_runs_without_a_common_item_are_rejected_and_not_testable_if_forced(tmp_path: Path) -> None:
     a, b = job("x", {"q1": 1.0}), job("y", {"z1": 1.0})
     with pytest.raises(UsageError, match="items: A has n=1"):
         await pair_of(tmp_path, a, b)
     found = await compared(tmp_path, "r1:x", "r2:y", force=True)
     (row,) = found.comparisons[0].rows
     assert row.verdict == "not testable: no item is scored on both sides" and row.found.n == 0
-    every_row_is_sound(found.comparisons[0])
+    assert_rows_are_sound(found.comparisons[0])
 
 
 DIFFERENCES: dict[str, dict[str, object]] = {
@@ -128,27 +128,29 @@ DIFFERENCES: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
-async def test_what_moves_a_score_and_differs_is_a_refusal_with_both_values(tmp_path: Path, name: str) -> None:
+async def test_a_setting_that_affects_scores_and_differs_is_rejected_with_both_values(
+    tmp_path: Path, name: str
+) -> None:
     with pytest.raises(UsageError, match=f"{name}: A has .*, B has ") as told:
         await pair_of(tmp_path, job("x", dict(GOOD)), job("y", dict(GOOD), **DIFFERENCES[name]))
     assert told.value.exit_code == 2 and "--force" in told.value.hint
 
 
-async def test_a_forced_comparison_is_marked_everywhere(tmp_path: Path) -> None:
+async def test_a_forced_comparison_is_marked_in_json_and_markdown(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", dict(GOOD)), job("y", dict(GOOD), k=5)])
     found = await compared(tmp_path, "r1:x", "r1:y", force=True)
     assert comparison_json(found)["forced"] is True
     assert comparison_markdown(found).count("NOT LIKE FOR LIKE") >= 2
 
 
-async def test_embedding_model_and_provider_version_may_differ(tmp_path: Path) -> None:
+async def test_embedding_model_and_provider_version_can_differ(tmp_path: Path) -> None:
     other = ModelNames(embedding="acme/e2", answering="acme/m1", judge=None)
     right = job("y", dict(GOOD), models=other, config_sha256={"benchmark": "b", "provider": "q" * 64})
     one = await pair_of(tmp_path, job("x", dict(GOOD)), right)
     assert {check.name for check in one.comparability.by_design} == {"provider", "provider_version", "embedding_model"}
 
 
-async def test_models_of_one_provider_compare_when_they_are_named(tmp_path: Path) -> None:
+async def test_two_models_of_one_provider_are_compared_if_the_targets_name_them(tmp_path: Path) -> None:
     jobs = [
         Job(
             record=record("x", key=f"job-{model}", models=ModelNames(embedding=None, answering=model, judge=None)),
@@ -163,7 +165,7 @@ async def test_models_of_one_provider_compare_when_they_are_named(tmp_path: Path
     assert found.comparisons[0].rows[0].better == "a"
 
 
-async def test_invalid_and_partial_jobs_are_refused(tmp_path: Path) -> None:
+async def test_invalid_and_partial_jobs_are_rejected(tmp_path: Path) -> None:
     broken: dict[str, float | None] = {**GOOD, "q000": None, "q001": None}
     with pytest.raises(UsageError, match="valid: A has INVALID"):
         await pair_of(tmp_path, job("x", broken), job("y", dict(BAD)))
@@ -175,7 +177,7 @@ async def test_invalid_and_partial_jobs_are_refused(tmp_path: Path) -> None:
         await compared(tmp_path, "r4:w", "r2:y")
 
 
-async def test_headline_and_exploratory_rows_are_corrected_apart(tmp_path: Path) -> None:
+async def test_headline_and_exploratory_p_values_are_adjusted_separately(tmp_path: Path) -> None:
     types = {name: f"t{at % 3}" for at, name in enumerate(NAMES)}
     await made(
         tmp_path, "r1", [replace(job(p, dict(v)), types=types) for p, v in (("x", GOOD), ("y", BAD), ("z", BAD))]
@@ -196,7 +198,7 @@ async def test_headline_and_exploratory_rows_are_corrected_apart(tmp_path: Path)
         assert [row.p_adjusted for row in own] == expected, "maxT within a pair, times the three pairs"
 
 
-async def test_repeats_of_an_item_are_reduced_before_they_pair(tmp_path: Path) -> None:
+async def test_epochs_of_an_item_are_reduced_before_pairing(tmp_path: Path) -> None:
     first = Job(record=record("x", epochs=2), values={"q1": 1.0, "q2": 0.0}, epochs={2: {"q1": 0.0, "q2": 0.0}})
     best = Job(record=record("y", epochs=2, epochs_reducer="max"), values=first.values, epochs=first.epochs)
     await made(tmp_path, "r1", [first])
@@ -206,7 +208,7 @@ async def test_repeats_of_an_item_are_reduced_before_they_pair(tmp_path: Path) -
     assert "epochs_reducer" in {check.name for check in one.comparability.differences}
 
 
-async def test_a_regression_is_measured_from_the_side_named_first(tmp_path: Path) -> None:
+async def test_the_regression_gate_measures_from_the_first_side(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", dict(GOOD)), job("y", dict(BAD))])
 
     async def missed(a: str, b: str, points: float) -> list[bool]:
@@ -218,7 +220,7 @@ async def test_a_regression_is_measured_from_the_side_named_first(tmp_path: Path
     assert await missed("r1:x", "r1:x", 0) == [False]
 
 
-async def test_times_compare_as_ratios_and_lower_is_better(tmp_path: Path) -> None:
+async def test_latencies_are_compared_as_ratios_and_lower_is_better(tmp_path: Path) -> None:
     metric = MetricRecord(
         name="latency_mean", definition="latency_mean/1", category="performance", unit="ms", lower_is_better=True
     )
@@ -231,7 +233,7 @@ async def test_times_compare_as_ratios_and_lower_is_better(tmp_path: Path) -> No
     assert row.verdict == "B lower, better"
 
 
-def test_a_target_is_a_run_a_provider_and_perhaps_a_model() -> None:
+def test_a_target_consists_of_run_provider_and_optional_model() -> None:
     found = ComparisonTarget.parse("r1:vector@big:ollama/llama3:8b")
     assert (found.run, found.provider, found.model) == ("r1", "vector@big", "ollama/llama3:8b")
     for text in ("r1", "r1:", ":p", ""):
@@ -239,7 +241,7 @@ def test_a_target_is_a_run_a_provider_and_perhaps_a_model() -> None:
             ComparisonTarget.parse(text)
 
 
-async def test_the_document_has_exactly_the_documented_fields(tmp_path: Path) -> None:
+async def test_the_comparison_json_has_exactly_the_documented_fields(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", dict(GOOD)), job("y", dict(BAD))])
     found = comparison_json(await compared(tmp_path, "r1:x", "r1:y"))
     assert set(found) == {

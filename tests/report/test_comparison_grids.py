@@ -1,4 +1,4 @@
-"""A comparison as tables, sentences and gates: what is said of rows that say little, and what is left out."""
+"""A comparison as tables, conclusions and gates, also for rows with little data."""
 
 from __future__ import annotations
 
@@ -53,93 +53,97 @@ async def compared(workspace: Path, *jobs: Job, metrics: Sequence[str] = (), for
 # ------------------------------------------------------------------------------ grids
 
 
-async def test_two_grids_a_pair_the_question_first_then_what_was_looked_at_besides(tmp_path: Path) -> None:
+async def test_a_pair_has_a_grid_of_headlines_and_a_grid_of_exploratory_rows(tmp_path: Path) -> None:
     found = await compared(tmp_path, job("x", GOOD, types=TYPES), job("y", BAD, types=TYPES))
-    asked, besides = comparison_grids(found)
-    assert asked.title == "facts 1 | A = x (run r), B = y (run r)"
-    assert asked.head == besides.head == HEAD
-    (row,) = asked.rows
+    headline, exploratory = comparison_grids(found)
+    assert headline.title == "facts 1 | A = x (run r), B = y (run r)"
+    assert headline.head == exploratory.head == HEAD
+    (row,) = headline.rows
     assert (
         row[:5] == ("accuracy", "60", "0.7500", "0.2500", "+0.5000") and row[7] == "A higher" and row[10] == "45/15/0"
     )
-    assert besides.title == "exploratory | 2 rows, corrected together"
-    assert [line[0] for line in besides.rows] == ["  t0", "  t1"]
-    assert asked.notes[0] == "verdict on accuracy: A higher"
-    assert asked.notes[1].startswith("like for like: yes, ") and asked.notes[1].endswith(" checks agree")
-    assert "A is better on 45: q001, q002, q003, q005, q006 and 40 more" in asked.notes
+    assert exploratory.title == "exploratory | 2 rows, corrected together"
+    assert [line[0] for line in exploratory.rows] == ["  t0", "  t1"]
+    assert headline.notes[0] == "verdict on accuracy: A higher"
+    assert headline.notes[1].startswith("like for like: yes, ") and headline.notes[1].endswith(" checks agree")
+    assert "A is better on 45: q001, q002, q003, q005, q006 and 40 more" in headline.notes
     assert any(
         "p adjusted by Holm over 1 headline and, separately, maxT over 2 exploratory rows" in note
-        for note in asked.notes
+        for note in headline.notes
     )
 
 
-async def test_several_headlines_name_their_metric_at_each_label(tmp_path: Path) -> None:
+async def test_with_several_headlines_each_label_row_names_its_metric(tmp_path: Path) -> None:
     changes = measuring("accuracy", "mrr")
     jobs = [job(p, v, types=TYPES, more={"mrr": v}, **changes) for p, v in (("x", GOOD), ("y", BAD))]
     found = await compared(tmp_path, *jobs, metrics=["mrr", "accuracy", "mrr"])
-    asked, besides = comparison_grids(found)
-    assert [row[0] for row in asked.rows] == ["mrr", "accuracy"]
-    assert {row[0] for row in besides.rows} == {"mrr: t0", "mrr: t1", "accuracy: t0", "accuracy: t1"}
+    headline, exploratory = comparison_grids(found)
+    assert [row[0] for row in headline.rows] == ["mrr", "accuracy"]
+    assert {row[0] for row in exploratory.rows} == {"mrr: t0", "mrr: t1", "accuracy: t0", "accuracy: t1"}
     assert found.family_size == {"headline": 2, "exploratory": 4, "percentiles": 0}
 
 
-async def test_rows_that_no_item_fills_are_named_and_take_no_line(tmp_path: Path) -> None:
+async def test_metrics_without_values_have_a_note_and_no_row(tmp_path: Path) -> None:
     changes = measuring("accuracy", "mrr", "cost_total")
     found = await compared(tmp_path, *(job(p, v, **changes) for p, v in (("x", GOOD), ("y", BAD))))
-    (asked,) = [grid for grid in comparison_grids(found) if grid.rows]
-    assert [row[0] for row in asked.rows] == ["accuracy"]
+    (headline,) = [grid for grid in comparison_grids(found) if grid.rows]
+    assert [row[0] for row in headline.rows] == ["accuracy"]
     (pair,) = found.comparisons
     assert pair.notes == ("not compared, because there is no value per item: cost_total",)
     assert any(row.metric == "mrr" and not row.found.n for row in pair.rows)
 
 
-async def test_left_out_items_are_told_by_side_and_reason(tmp_path: Path) -> None:
+async def test_items_that_are_not_paired_are_counted_by_side_and_reason(tmp_path: Path) -> None:
     a, b = {**GOOD, "q000": None}, dict(list(BAD.items())[:50])
     found = await compared(tmp_path, job("x", a), job("y", b, planned=60), force=True)
-    (asked,) = comparison_grids(found)
-    assert "items: A 60, B 60, paired 49; not paired of A: error=1, not_in_this_run=0" not in asked.notes
+    (headline,) = comparison_grids(found)
+    assert "items: A 60, B 60, paired 49; not paired of A: error=1, not_in_this_run=0" not in headline.notes
     assert any(
         note.startswith("items: A 60, B 60, paired 49; not paired of A: error=1; of B: pending=10")
-        for note in asked.notes
+        for note in headline.notes
     )
-    assert asked.title.startswith("NOT LIKE FOR LIKE | ")
-    assert any(note.startswith("NOT LIKE FOR LIKE: ") and "items: A has" in note for note in asked.notes)
+    assert headline.title.startswith("NOT LIKE FOR LIKE | ")
+    assert any(note.startswith("NOT LIKE FOR LIKE: ") and "items: A has" in note for note in headline.notes)
     assert all(text.startswith("NOT LIKE FOR LIKE, do not quote: ") for text in conclusions(found))
     assert comparison_markdown(found).startswith(
         "# Comparison\n\n**NOT LIKE FOR LIKE: forced. Do not quote these numbers as a comparison.**\n"
     )
 
 
-async def test_items_that_only_the_other_run_has_are_no_items_of_this_one(tmp_path: Path) -> None:
+async def test_items_of_the_other_run_only_count_as_not_in_this_run(tmp_path: Path) -> None:
     found = await compared(tmp_path, job("x", dict(list(GOOD.items())[:50])), job("y", BAD), force=True)
     assert found.comparisons[0].items.excluded == {"a": {"not_in_this_run": 10}, "b": {}}
 
 
-async def test_few_clusters_say_that_nothing_could_have_been_found(tmp_path: Path) -> None:
+async def test_too_few_clusters_for_any_finding_are_reported_as_undecidable(tmp_path: Path) -> None:
     corpora = {name: f"c{at % 4}" for at, name in enumerate(ITEMS)}
     jobs = [job(p, v, types=TYPES, corpora=corpora, cluster_by="corpus") for p, v in (("x", GOOD), ("y", BAD))]
     found = await compared(tmp_path, *jobs)
-    asked, besides = comparison_grids(found)
-    assert asked.notes[0] == "verdict on accuracy: cannot be decided: 4 conversations"
-    assert "cannot be decided: 4 conversations can give no p below 0.125 (accuracy)" in asked.notes
-    assert [line[HEAD.index("MDE")] for line in (*asked.rows, *besides.rows)] == ["-"] * 3
-    assert {line[HEAD.index("difference")] for line in (*asked.rows, *besides.rows)} == {"cannot be decided"}
-    assert any("over 4 clusters (corpus)" in note for note in asked.notes)
-    assert "cannot be decided: 2 conversations can give no p below 0.5 (accuracy: t0, accuracy: t1)" in besides.notes
+    headline, exploratory = comparison_grids(found)
+    assert headline.notes[0] == "verdict on accuracy: cannot be decided: 4 conversations"
+    assert "cannot be decided: 4 conversations can give no p below 0.125 (accuracy)" in headline.notes
+    assert [line[HEAD.index("MDE")] for line in (*headline.rows, *exploratory.rows)] == ["-"] * 3
+    assert {line[HEAD.index("difference")] for line in (*headline.rows, *exploratory.rows)} == {"cannot be decided"}
+    assert any("over 4 clusters (corpus)" in note for note in headline.notes)
+    assert (
+        "cannot be decided: 2 conversations can give no p below 0.5 (accuracy: t0, accuracy: t1)" in exploratory.notes
+    )
     (text,) = conclusions(found)
     assert "over 60 paired items in 4 clusters (corpus)" in text
     assert "cannot be decided: 4 conversations give no p below 0.125" in text
 
 
-async def test_models_that_differ_by_design_are_told(tmp_path: Path) -> None:
+async def test_embedding_models_that_differ_by_design_are_noted(tmp_path: Path) -> None:
     other = ModelNames(embedding="acme/e", answering="acme/m1", judge=None)
     found = await compared(tmp_path, job("x", GOOD), job("y", BAD, models=other))
     notes = comparison_grids(found)[0].notes
     assert "differs by design: embedding model: A has none, B has acme/e" in notes
-    assert not any("differs by design: provider:" in note for note in notes), "that is what is compared"
+    assert not any("differs by design: provider:" in note for note in notes), (
+        "the provider is the subject of the comparison"
+    )
 
 
-async def test_conclusions_of_several_benchmarks_name_theirs(tmp_path: Path) -> None:
+async def test_conclusions_of_several_benchmarks_name_their_benchmark(tmp_path: Path) -> None:
     tales = {"benchmark": "tales", "lane": "tales", "answer_owner": "tales"}
     jobs = [job("x", GOOD), job("y", BAD)]
     others = [job(p, v, key=f"tales-{p}", **tales) for p, v in (("x", GOOD), ("y", BAD))]
@@ -151,7 +155,7 @@ async def test_conclusions_of_several_benchmarks_name_theirs(tmp_path: Path) -> 
     assert text.startswith("# Comparison\n\n### Conclusion\n") and "**" not in text
 
 
-async def test_times_and_units_are_shown_in_theirs(tmp_path: Path) -> None:
+async def test_latencies_are_shown_in_ms_and_tokens_in_tokens(tmp_path: Path) -> None:
     changes = measuring("latency_mean", "tokens_context")
     slow = {name: 2_000_000.0 + at for at, name in enumerate(ITEMS)}
     fast = {name: 1_000_000.0 + at for at, name in enumerate(ITEMS)}
@@ -160,12 +164,12 @@ async def test_times_and_units_are_shown_in_theirs(tmp_path: Path) -> None:
         job("x", slow, more={"tokens_context": few}, **changes),
         job("y", fast, more={"tokens_context": many}, **changes),
     ]
-    asked, besides = comparison_grids(await compared(tmp_path, *jobs))
-    assert asked.rows[0][:5] == ("latency_mean (ms)", "60", "2000", "1000", "+100.0 %")
-    assert besides.rows[0][0] == "tokens_context (tokens)" and besides.rows[0][4].startswith("-1529")
+    headline, exploratory = comparison_grids(await compared(tmp_path, *jobs))
+    assert headline.rows[0][:5] == ("latency_mean (ms)", "60", "2000", "1000", "+100.0 %")
+    assert exploratory.rows[0][0] == "tokens_context (tokens)" and exploratory.rows[0][4].startswith("-1529")
 
 
-async def test_nothing_that_pairs_concludes_nothing_and_says_what_was_left_out(tmp_path: Path) -> None:
+async def test_without_paired_items_the_conclusion_names_the_excluded_ones(tmp_path: Path) -> None:
     nothing: Mapping[str, float | None] = dict.fromkeys(ITEMS[:3])
     found = await compared(tmp_path, job("x", nothing), job("y", dict(list(GOOD.items())[:3])), force=True)
     (text,) = conclusions(found)
@@ -174,7 +178,7 @@ async def test_nothing_that_pairs_concludes_nothing_and_says_what_was_left_out(t
     assert comparison_grids(found)[0].rows[0][1:8] == ("0", "-", "-", "-", "-", "-", "not testable")
 
 
-async def test_a_comparison_of_nothing_and_of_one_side_is_refused(tmp_path: Path) -> None:
+async def test_compare_sides_rejects_fewer_than_two_sides(tmp_path: Path) -> None:
     (side,) = await sides(tmp_path, job("x", GOOD))
     for groups in ([], [[]], [[side]], [[side], [side]]):
         with pytest.raises(UsageError) as refused:
@@ -183,7 +187,7 @@ async def test_a_comparison_of_nothing_and_of_one_side_is_refused(tmp_path: Path
         assert (str(refused.value), refused.value.hint) == told
 
 
-async def test_a_side_against_itself_is_never_better(tmp_path: Path) -> None:
+async def test_a_side_compared_with_itself_is_not_better(tmp_path: Path) -> None:
     (side,) = await sides(tmp_path, job("x", GOOD))
     (row,) = compare_sides([[side, side]]).comparisons[0].rows
     assert (row.found.delta, row.found.p, row.better) == (0.0, 1.0, None)
@@ -192,7 +196,7 @@ async def test_a_side_against_itself_is_never_better(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ which metrics
 
 
-async def test_a_metric_is_found_by_any_of_its_names_and_refused_with_what_there_is(tmp_path: Path) -> None:
+async def test_metrics_to_compare_accepts_aliases_and_rejects_a_metric_that_one_side_lacks(tmp_path: Path) -> None:
     changes = measuring("accuracy", "ndcg_at_10", "latency_p50")
     a, b = await sides(tmp_path, job("x", GOOD, **changes), job("y", BAD, **changes))
     assert metrics_to_compare(a, b, ["nDCG@10", "ndcg", "ACCURACY"]) == ["ndcg_at_10", "accuracy"]
@@ -208,20 +212,22 @@ async def test_a_metric_is_found_by_any_of_its_names_and_refused_with_what_there
     assert metrics_to_compare(a, other, []) == []
 
 
-async def test_the_question_is_the_first_metric_that_applies_on_both_sides(tmp_path: Path) -> None:
+async def test_the_headline_is_the_first_metric_that_applies_on_both_sides(tmp_path: Path) -> None:
     changes = measuring("accuracy", "mrr")
     silent = ModelNames(embedding=None, answering=None, judge=None)
     measured: Mapping[str, float | None] = dict.fromkeys(ITEMS)
     jobs = [job(p, measured, models=silent, more={"mrr": GOOD}, **changes) for p in ("x", "y")]
     a, b = await sides(tmp_path / "1", *jobs)
-    assert headline_metrics(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], "no value at all: the first stays"
+    assert headline_metrics(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], (
+        "without any value the first metric is used"
+    )
     assert headline_metrics([], a, b, wanted=()) == []
     assert headline_metrics(["mrr", "accuracy"], a, b, wanted=["x"]) == ["mrr", "accuracy"]
     speaking = replace(silent, answering="acme/m1")
     answered = [replace(one, record=replace(one.record, models=speaking)) for one in jobs]
     a, b = await sides(tmp_path / "2", *answered)
     assert headline_metrics(["accuracy", "mrr"], a, b, wanted=()) == ["accuracy"], (
-        "answers that nobody could score stay the question"
+        "unscored answers do not change the headline"
     )
 
 
@@ -245,7 +251,7 @@ def row(**changes: object) -> ComparisonRow:
         (0.2, True, 0, False), (1e-15, False, 0, False),
     ],
 )  # fmt: skip
-async def test_a_gate_is_missed_by_more_than_was_allowed(
+async def test_the_regression_gate_fails_only_above_the_allowed_points(
     tmp_path: Path, delta: float, lower: bool, points: float, missed: bool
 ) -> None:
     found = await compared(tmp_path, job("x", GOOD), job("y", BAD))
@@ -256,7 +262,7 @@ async def test_a_gate_is_missed_by_more_than_was_allowed(
     assert one.text.startswith("regression: " if missed else "no regression: ")
 
 
-async def test_a_gate_says_the_difference_its_interval_and_what_was_allowed(tmp_path: Path) -> None:
+async def test_the_regression_gate_prints_difference_interval_and_limit(tmp_path: Path) -> None:
     found = await compared(tmp_path, job("x", GOOD), job("y", BAD))
     (pair,) = found.comparisons
     span = Interval(low=0.1, high=0.3, level=0.95, method="t")
@@ -276,7 +282,7 @@ async def test_a_gate_says_the_difference_its_interval_and_what_was_allowed(tmp_
 # ------------------------------------------------------------------------------ names and settings
 
 
-async def test_a_target_and_what_was_chosen_for_it(tmp_path: Path) -> None:
+async def test_parse_targets_returns_given_and_selected_targets(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", GOOD), job("y", BAD)])
     await rebuild(tmp_path)
     pairs = await parse_targets(tmp_path, ["r1:x", "r1:y"], benchmark=None, providers=())
@@ -291,19 +297,19 @@ async def test_a_target_and_what_was_chosen_for_it(tmp_path: Path) -> None:
     assert "second" in refused.value.hint
 
 
-async def test_a_run_without_the_job_says_which_it_has(tmp_path: Path) -> None:
+async def test_sides_of_an_unknown_job_names_the_jobs_of_the_run(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", GOOD)])
     await made(tmp_path, "r2", [])
-    for text, said, hint in (
+    for text, message, hint in (
         ("r1:z", "run r1 has no job z", "its jobs: facts x x"), ("r2:x", "run r2 has no job x", "its jobs: none"),
         ("r1:x:acme/m9", "run r1 has no job x", "its jobs: facts x x"),
     ):  # fmt: skip
         with pytest.raises(UsageError) as refused:
             await sides_of(tmp_path, [ComparisonTarget.parse(text)], benchmark=None)
-        assert (str(refused.value), refused.value.hint) == (said, hint)
+        assert (str(refused.value), refused.value.hint) == (message, hint)
 
 
-async def test_sides_without_a_common_benchmark_are_one_group_that_is_refused(tmp_path: Path) -> None:
+async def test_sides_without_a_common_benchmark_are_rejected(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [job("x", GOOD)])
     await made(tmp_path, "r2", [job("y", BAD, benchmark="tales")])
     groups = await sides_of(tmp_path, [ComparisonTarget.parse("r1:x"), ComparisonTarget.parse("r2:y")], benchmark=None)
@@ -311,7 +317,7 @@ async def test_sides_without_a_common_benchmark_are_one_group_that_is_refused(tm
         compare_sides(groups)
 
 
-async def test_the_noise_of_a_judge_is_the_larger_of_its_two_errors(tmp_path: Path) -> None:
+async def test_judge_noise_is_the_larger_of_the_two_error_rates(tmp_path: Path) -> None:
     from bench.journal import Event, Reader
 
     models = ModelNames(embedding=None, answering="acme/m1", judge="acme/j")
@@ -332,7 +338,7 @@ async def test_the_noise_of_a_judge_is_the_larger_of_its_two_errors(tmp_path: Pa
         assert await judge_noise(reader, replace(own, models=replace(models, judge="acme/new"))) is None
 
 
-async def test_reasons_of_items_without_a_value_are_their_states(tmp_path: Path) -> None:
+async def test_items_without_a_value_are_excluded_under_their_state(tmp_path: Path) -> None:
     none = Verdict(evaluator="exact-match", value=None, correct=None)
     ended = [
         ("q1", State.CORRECT, "ok", {"accuracy": 1.0}), ("q2", State.ERROR, "timeout", {}),
@@ -360,7 +366,9 @@ JUDGED = {
 
 
 @pytest.mark.parametrize(("metric", "evaluator"), JUDGED)
-async def test_the_judges_error_stands_beside_what_a_judge_decided(tmp_path: Path, metric: str, evaluator: str) -> None:
+async def test_judge_noise_applies_only_to_metrics_that_a_judge_decides(
+    tmp_path: Path, metric: str, evaluator: str
+) -> None:
     models = ModelNames(embedding=None, answering="acme/m1", judge="acme/j")
     changes = {**measuring(metric), "models": models, "evaluators": (evaluator,)}
     a, b = await sides(tmp_path, job("x", GOOD, **changes), job("y", BAD, **changes))

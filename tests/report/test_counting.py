@@ -1,4 +1,4 @@
-"""The counting rule: n + n_excluded + n_failed is what was planned, for every outcome, metric, label and shard."""
+"""The counting rule: n + n_excluded + n_failed is the planned number, for all outcomes, metrics, labels and shards."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LABELS = st.sampled_from([{}, {"question_type": "one"}, {"question_type": "two",
 
 @st.composite
 def ends(draw: st.DrawFn, epochs: int = 1) -> list[Told]:
-    """How up to nine items ended, each epoch on its own; some epochs never did."""
+    """Up to nine items with an outcome per epoch; some epochs have not ended."""
     found = []
     for number in range(draw(st.integers(0, 9))):
         labels = draw(LABELS)
@@ -74,7 +74,7 @@ def total(one: Measurement) -> int:
     return one.n + one.n_excluded + one.n_failed
 
 
-def adds_up(job: JobReport, planned: int) -> None:
+def assert_adds_up(job: JobReport, planned: int) -> None:
     for name, one in job.metrics.items():
         assert total(one) == planned, (name, one)
         assert sum(one.excluded_reasons.values()) == one.n_excluded, (name, one)
@@ -91,21 +91,21 @@ QUICK = settings(max_examples=examples(20), suppress_health_check=list(HealthChe
 
 @QUICK
 @given(items=ends(), open_items=st.integers(0, 4), clustered=st.booleans())
-def test_every_planned_item_is_counted_once_in_every_metric_and_breakdown(
+def test_each_planned_item_is_counted_once_in_each_metric_and_breakdown(
     items: list[Told], open_items: int, clustered: bool
 ) -> None:
     planned = len(items) + open_items
     job = folded(replace(RECORD, cluster_by="corpus" if clustered else None), items, planned)
     assert job.n_planned == planned and job.n_pending == open_items
     assert sum(job.counts.values()) + job.n_pending == planned
-    adds_up(job, planned)
+    assert_adds_up(job, planned)
     failed = sum(item.state in FAILED for item in items) + open_items
     assert {one.n_failed for one in job.metrics.values()} == {failed}
 
 
 @QUICK
 @given(items=ends(epochs=2), open_items=st.integers(0, 3))
-def test_an_item_counts_once_however_many_of_its_epochs_ended(items: list[Told], open_items: int) -> None:
+def test_an_item_is_counted_once_for_any_number_of_ended_epochs(items: list[Told], open_items: int) -> None:
     planned = len({one.item for one in items}) + open_items
     job = folded(replace(RECORD, epochs=2), items, planned)
     assert job.n_planned == planned
@@ -114,12 +114,12 @@ def test_an_item_counts_once_however_many_of_its_epochs_ended(items: list[Told],
     assert sum(job.error_kinds.values()) == job.counts.get(State.ERROR, 0)
     failed = sum(job.counts.get(state, 0) for state in FAILED) + job.n_pending
     assert {one.n_failed for one in job.metrics.values()} == {failed}
-    adds_up(job, planned)
+    assert_adds_up(job, planned)
 
 
 @QUICK
 @given(items=ends())
-def test_the_second_denominator_holds_the_failures_as_zero(items: list[Told]) -> None:
+def test_value_failures_as_zero_includes_failed_items_as_zero(items: list[Told]) -> None:
     job = folded(RECORD, items, len(items))
     for name in ("correctness", "hit_at_10", "ndcg_at_10"):
         one = job.metrics[name]
@@ -132,7 +132,7 @@ def test_the_second_denominator_holds_the_failures_as_zero(items: list[Told]) ->
 
 
 @pytest.mark.parametrize("cut", [1, 4, 8])
-async def test_shards_that_were_merged_count_as_the_whole_run(tmp_path: Path, cut: int) -> None:
+async def test_merged_shards_have_the_counts_of_the_whole_run(tmp_path: Path, cut: int) -> None:
     states = [*State][:9]
     job = replace(RECORD, n_whole=9, n_items=9)
     items = [
@@ -157,7 +157,7 @@ async def test_shards_that_were_merged_count_as_the_whole_run(tmp_path: Path, cu
         async with Reader.open(folder) as reader:
             found.append((await fold(reader)).jobs[0])
     merged, alone = found
-    adds_up(merged, 9)
+    assert_adds_up(merged, 9)
     assert merged.metrics == alone.metrics
     assert (merged.counts, merged.error_kinds, merged.n_planned) == (alone.counts, alone.error_kinds, 9)
 
@@ -170,7 +170,7 @@ def item(number: int, state: State = State.CORRECT, kind: str = "timeout") -> To
     return Told(item=f"q{number}", state=state, outcome=kind if failed else "ok", values={"accuracy": 1.0})
 
 
-async def standing(
+async def invalid_reasons(
     workspace: Path,
     items: Sequence[Told],
     *,
@@ -178,7 +178,7 @@ async def standing(
     planned: int | None = None,
     probes: Sequence[ProbeRow] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Why a job is INVALID, as the report and as a comparison say it."""
+    """Return the reasons why a job is INVALID, from the report and from a comparison."""
     folder = await told(
         workspace, "r", [(record("p"), items)], planned=planned, more=probes, request={"max_error_rate": rate}
     )
@@ -229,12 +229,12 @@ VALIDITY: dict[str, tuple[list[Told], dict[str, object], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("case", VALIDITY)
-async def test_report_and_comparison_agree_on_what_is_invalid_and_why(tmp_path: Path, case: str) -> None:
+async def test_report_and_comparison_agree_on_the_reasons_of_an_invalid_job(tmp_path: Path, case: str) -> None:
     items, more, reasons = VALIDITY[case]
-    assert await standing(tmp_path, items, **more) == (reasons, reasons)  # type: ignore[arg-type]
+    assert await invalid_reasons(tmp_path, items, **more) == (reasons, reasons)  # type: ignore[arg-type]
 
 
-async def test_an_invalid_job_has_no_headline_and_keeps_its_metrics(tmp_path: Path) -> None:
+async def test_an_invalid_job_has_no_headline_but_keeps_its_metrics(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r", [(record("p"), [item(0, State.ERROR), item(1)])])
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
@@ -243,7 +243,7 @@ async def test_an_invalid_job_has_no_headline_and_keeps_its_metrics(tmp_path: Pa
     assert (job.error_kinds, job.n_scored) == ({"timeout": 1}, 1)
 
 
-async def test_the_headline_is_the_first_metric_that_somebody_has_a_value_of(tmp_path: Path) -> None:
+async def test_the_headline_is_the_first_metric_with_a_value(tmp_path: Path) -> None:
     names = measuring("accuracy", "hit_at_10", "mrr")
     measured = Told(item="q1", state=State.MEASURED, answer=None, values={"hit_at_10": 1.0, "mrr": 0.5}, verdicts=())
     folder = await told(tmp_path, "r", [(record("p", **names), [measured])])
@@ -258,7 +258,7 @@ async def test_the_headline_is_the_first_metric_that_somebody_has_a_value_of(tmp
 
 
 @pytest.mark.parametrize("epochs", [1, 2])
-async def test_what_is_pending_counts_under_the_type_that_the_plan_knows(tmp_path: Path, epochs: int) -> None:
+async def test_pending_items_are_counted_under_their_planned_question_type(tmp_path: Path, epochs: int) -> None:
     job = replace(
         RECORD, epochs=epochs, groups={"hard": ("two", "three")}, selected_types={"one": 4, "two": 2, "three": 1}
     )
@@ -281,7 +281,7 @@ async def test_what_is_pending_counts_under_the_type_that_the_plan_knows(tmp_pat
     assert (accuracy.n, accuracy.n_failed) == (2, 7)
 
 
-async def test_a_plan_that_counted_no_types_leaves_what_is_pending_without_one(tmp_path: Path) -> None:
+async def test_without_planned_types_pending_items_are_counted_under_none(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r", [(RECORD, [item(0)])], planned=3)
     async with Reader.open(folder) as reader:
         accuracy = (await fold(reader)).jobs[0].metrics["accuracy"]
@@ -294,7 +294,7 @@ async def test_a_plan_that_counted_no_types_leaves_what_is_pending_without_one(t
 # ------------------------------------------------------------------------------ what else a fold reads
 
 
-async def test_a_resume_may_have_changed_the_allowed_rate(tmp_path: Path) -> None:
+async def test_max_error_rate_of_the_last_resume_applies(tmp_path: Path) -> None:
     from bench.journal import Journal
 
     items = [item(0, State.ERROR), item(1)]
@@ -306,7 +306,7 @@ async def test_a_resume_may_have_changed_the_allowed_rate(tmp_path: Path) -> Non
     assert job.invalid == ("1 of 2 items failed (error or not_ready): above the allowed 10 %",)
 
 
-async def test_calls_of_one_role_in_several_phases_add_up(tmp_path: Path) -> None:
+async def test_calls_of_one_role_in_several_phases_are_summed(tmp_path: Path) -> None:
     embedding = (call("embedding", cost="0.25", tokens=10),)
     one = Told(
         item="q1",
@@ -328,12 +328,12 @@ async def test_calls_of_one_role_in_several_phases_add_up(tmp_path: Path) -> Non
     }  # fmt: skip
 
 
-async def test_isolation_checks_are_counted_by_what_they_came_to(tmp_path: Path) -> None:
+async def test_isolation_probes_are_counted_by_result(tmp_path: Path) -> None:
     checks = [
         probe("emptiness", passed=True), probe("canary", passed=True), probe("emptiness", passed=False),
         probe("sentinel", passed=True), probe("sentinel", passed=False),
     ]  # fmt: skip
-    told_of = [
+    job_events = [
         Event(kind="not_cleared", scope="lane-p", message="c is still there"),
         Event(kind="not_cleared", scope="lane-other", message="not ours"),
         Event(kind="odd", scope="job-p", message="said of the job"),
@@ -341,7 +341,7 @@ async def test_isolation_checks_are_counted_by_what_they_came_to(tmp_path: Path)
         Event(kind="quiet", scope="job-p"),
     ]
     request = {"isolation": "full"}
-    folder = await told(tmp_path, "r", [(record("p"), [item(0)])], more=[*checks, *told_of], request=request)
+    folder = await told(tmp_path, "r", [(record("p"), [item(0)])], more=[*checks, *job_events], request=request)
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
     proof = job.isolation
@@ -351,7 +351,7 @@ async def test_isolation_checks_are_counted_by_what_they_came_to(tmp_path: Path)
     assert job.notes == ("c is still there", "said of the job")
 
 
-async def test_a_skipped_job_says_so_and_a_dimension_that_no_item_has_is_refused(tmp_path: Path) -> None:
+async def test_a_skipped_job_has_a_note_and_an_unknown_dimension_is_rejected(tmp_path: Path) -> None:
     from bench.errors import UsageError
 
     folder = await told(tmp_path, "r", [(record("p", skipped="needs OPENAI_API_KEY"), [])], planned=2)
@@ -370,7 +370,7 @@ async def test_a_skipped_job_says_so_and_a_dimension_that_no_item_has_is_refused
     assert refused.value.hint == "dimensions of this run: none"
 
 
-async def test_a_report_gives_its_jobs_by_name(tmp_path: Path) -> None:
+async def test_report_job_finds_a_job_by_benchmark_and_provider(tmp_path: Path) -> None:
     from bench.errors import UsageError
 
     folder = await told(tmp_path, "r", [(record("p"), [item(0)]), (record("q"), [item(0)])])
@@ -384,14 +384,14 @@ async def test_a_report_gives_its_jobs_by_name(tmp_path: Path) -> None:
 
 
 @each_row("state", [state for state in RunState if state is not RunState.INTERRUPTED])
-async def test_anything_but_complete_is_partial(tmp_path: Path, state: RunState) -> None:
+async def test_each_state_except_complete_is_partial(tmp_path: Path, state: RunState) -> None:
     folder = await told(tmp_path, "r", [(record("p"), [item(0)])], state=state)
     async with Reader.open(folder) as reader:
         report = await fold(reader)
     assert report.partial is (state is not RunState.COMPLETE)
 
 
-async def test_a_plugin_metric_that_is_gone_is_folded_as_a_mean_and_said(tmp_path: Path) -> None:
+async def test_a_missing_plugin_metric_is_aggregated_as_a_mean_with_a_note(tmp_path: Path) -> None:
     changes = measuring("accuracy")
     metrics = changes["metrics"]
     assert isinstance(metrics, tuple)
@@ -408,7 +408,7 @@ async def test_a_plugin_metric_that_is_gone_is_folded_as_a_mean_and_said(tmp_pat
     assert note.startswith("a plug-in metric cannot be loaded, so it is aggregated as a mean (") and "gone.py" in note
 
 
-async def test_a_job_without_a_metric_that_explains_itself_reads_no_reasons(tmp_path: Path) -> None:
+async def test_a_job_without_metrics_that_have_reasons_counts_its_items(tmp_path: Path) -> None:
     for epochs in (1, 2):
         job = record("p", epochs=epochs, **measuring("accuracy"))
         folder = await told(tmp_path, f"r{epochs}", [(job, [replace(item(0), reason="no_evidence")])])
@@ -417,7 +417,7 @@ async def test_a_job_without_a_metric_that_explains_itself_reads_no_reasons(tmp_
         assert total(found.metrics["accuracy"]) == 1
 
 
-async def test_a_row_with_no_place_in_the_plan_changes_no_denominator(tmp_path: Path) -> None:
+async def test_ended_items_beyond_the_plan_do_not_make_a_count_negative(tmp_path: Path) -> None:
     """More ended items than planned (a merge of runs of other versions) never makes a count negative."""
     folder = await told(tmp_path, "r", [(record("p"), [item(n) for n in range(3)])], planned=2)
     async with Reader.open(folder) as reader:
@@ -425,7 +425,7 @@ async def test_a_row_with_no_place_in_the_plan_changes_no_denominator(tmp_path: 
     assert (job.n_pending, job.metrics["accuracy"].n_failed) == (0, 0)
 
 
-def test_rows_of_a_journal_carry_the_keys_that_a_fold_looks_for() -> None:
+def test_rows_of_a_test_journal_have_the_key_of_their_job() -> None:
     (entry,) = [row for row in _entries(Told(item="q", epoch=2)) if row.key.phase is Phase.EVALUATE]
     assert entry.key == Key(owner="job-p", phase=Phase.EVALUATE, corpus="c", unit="q", epoch=2)
 

@@ -1,4 +1,4 @@
-"""Rows for other tools: whatever form they are written in, the same items come back out of it."""
+"""Exported rows: each format contains the same items."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def rows(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_row_holds_everything_that_is_known_of_an_item(tmp_path: Path) -> None:
+async def test_a_row_has_all_data_of_an_item(tmp_path: Path) -> None:
     judged = Verdict(
         evaluator="llm-judge", value=0.5, correct=False, reason="half", judged=True, model="acme/j", raw="I say half"
     )
@@ -122,7 +122,7 @@ async def test_a_row_holds_everything_that_is_known_of_an_item(tmp_path: Path) -
     }
 
 
-async def test_a_row_has_the_documented_fields_and_texts_only_where_they_are_asked_for(tmp_path: Path) -> None:
+async def test_a_row_has_the_documented_fields_and_texts_only_in_exports(tmp_path: Path) -> None:
     folder = await journal(tmp_path, Told(item="q1"))
     (whole,) = await rows(folder)
     async with Reader.open(folder) as reader:
@@ -135,7 +135,7 @@ async def test_a_row_has_the_documented_fields_and_texts_only_where_they_are_ask
     assert whole.keys() == ExportedRow.__required_keys__ == plain.keys() | docstrings(RowTexts).keys()
 
 
-async def test_times_of_a_row_are_whole_microseconds_whatever_unit_its_metrics_are_shown_in(tmp_path: Path) -> None:
+async def test_latencies_of_a_row_are_whole_microseconds(tmp_path: Path) -> None:
     job = record("bm25", **measuring("latency_p50"))
     folder = await told(tmp_path, "r1", [(job, [Told(item="q1", values={"latency_p50": 1000.0})])])
     (row,) = await rows(folder)
@@ -155,7 +155,7 @@ async def test_times_of_a_row_are_whole_microseconds_whatever_unit_its_metrics_a
         (State.UNSUPPORTED, "unsupported", None),
     ],
 )
-async def test_a_failed_item_has_its_error_and_neither_score_nor_hits(
+async def test_a_failed_item_has_an_error_and_no_score_hits_or_answer(
     tmp_path: Path, state: State, outcome: str, error: object
 ) -> None:
     one = Told(item="q1", state=state, outcome=outcome, message="no answer in 5 s")
@@ -165,19 +165,19 @@ async def test_a_failed_item_has_its_error_and_neither_score_nor_hits(
     assert row["metrics"] == {} and row["verdicts"] == [] and row["question"] == "Where?"
 
 
-async def test_items_that_have_not_ended_are_no_rows(tmp_path: Path) -> None:
+async def test_items_that_have_not_ended_are_not_exported(tmp_path: Path) -> None:
     folder = await journal(tmp_path, Told(item="q1"), Told(item="q2", state=None))
     assert [row["item_id"] for row in await rows(folder)] == ["q1"]
 
 
-async def test_the_newest_scoring_is_the_one_that_is_written(tmp_path: Path) -> None:
+async def test_the_newest_scoring_of_an_item_is_exported(tmp_path: Path) -> None:
     later = Told(item="q1", state=State.INCORRECT, values={"accuracy": 0.0}, generation=1, outcome="ok", answer=None)
     folder = await journal(tmp_path, Told(item="q1"), later)
     (row,) = await rows(folder)
     assert (row["state"], row["metrics"]) == ("incorrect", {"accuracy": 0.0})
 
 
-async def test_dropped_texts_leave_a_row_without_them(tmp_path: Path) -> None:
+async def test_a_row_with_dropped_payloads_has_null_texts(tmp_path: Path) -> None:
     from bench.journal import Journal
 
     long = "".join(f"{number} " for number in range(5000))
@@ -190,7 +190,7 @@ async def test_dropped_texts_leave_a_row_without_them(tmp_path: Path) -> None:
 
 
 @each_row("text", HOSTILE)
-async def test_any_text_comes_back_equal_from_every_json_form(tmp_path: Path, text: str) -> None:
+async def test_any_text_is_unchanged_in_each_json_format(tmp_path: Path, text: str) -> None:
     one = Told(item="q1", question=text, expected=(text, text), answer=text, hits=[text])
     folder = await journal(tmp_path, one)
     _, lines = await written(folder, "jsonl")
@@ -205,7 +205,7 @@ async def test_any_text_comes_back_equal_from_every_json_form(tmp_path: Path, te
 
 
 @each_row("text", [text for text in HOSTILE if "\ud800" not in text])
-async def test_csv_brings_texts_back_and_no_spreadsheet_reads_a_formula(tmp_path: Path, text: str) -> None:
+async def test_csv_keeps_texts_and_escapes_formulas(tmp_path: Path, text: str) -> None:
     folder = await journal(tmp_path, Told(item="q1", question=text))
     count, sheet = await written(folder, "csv")
     head, row = csv.reader(io.StringIO(sheet, newline=""))
@@ -215,13 +215,13 @@ async def test_csv_brings_texts_back_and_no_spreadsheet_reads_a_formula(tmp_path
 
 
 @pytest.mark.parametrize(("form", "text"), [("json", "[\n]\n"), ("jsonl", ""), ("csv", None)])
-async def test_a_run_without_an_ended_item_is_an_empty_document(tmp_path: Path, form: str, text: str | None) -> None:
+async def test_an_export_without_ended_items_is_an_empty_document(tmp_path: Path, form: str, text: str | None) -> None:
     count, found = await written(await journal(tmp_path, Told(item="q1", state=None)), form)
     assert count == 0
     assert found == text or (form == "csv" and found.count("\r\n") == 1)
 
 
-async def test_csv_has_the_flat_columns_and_one_a_metric(tmp_path: Path) -> None:
+async def test_csv_has_the_flat_columns_and_one_column_per_metric(tmp_path: Path) -> None:
     models = ModelNames(embedding="acme/e", answering="acme/m1", judge="acme/j")
     other = record("x", models=models, **measuring("mrr"))
     failed = Told(item="q2", state=State.ERROR, outcome="timeout", message="late")
@@ -240,7 +240,7 @@ async def test_csv_has_the_flat_columns_and_one_a_metric(tmp_path: Path) -> None
     assert third["mrr"] == "0.25"
 
 
-async def test_parquet_holds_the_columns_of_csv_with_their_types(tmp_path: Path) -> None:
+async def test_parquet_has_the_columns_of_csv_with_types(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     failed = Told(item="q2", state=State.ERROR, outcome="timeout")
     folder = await journal(tmp_path, Told(item="q1", expected=("a", "b")), failed)
@@ -261,17 +261,17 @@ async def test_parquet_holds_the_columns_of_csv_with_their_types(tmp_path: Path)
     assert not list(tmp_path.glob("*.part"))
 
 
-async def test_a_parquet_file_that_cannot_be_finished_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_failed_parquet_export_leaves_no_file(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow.parquet")
     folder = await journal(tmp_path, Told(item="q1"))
     (tmp_path / "taken").mkdir()
     async with Reader.open(folder) as reader:
         with pytest.raises(OSError):
             await export_parquet(reader, tmp_path / "taken")
-    assert not list(tmp_path.glob("*.part")), "no half a file stays beside it"
+    assert not list(tmp_path.glob("*.part")), "no partial file stays"
 
 
-async def test_many_rows_are_handed_on_in_chunks_without_losing_one() -> None:
+async def test_rows_are_written_in_chunks_without_loss() -> None:
     async def numbers() -> Any:
         for number in range(7):
             yield {"n": number}
@@ -289,7 +289,7 @@ async def trec(folder: Path, place: Path) -> tuple[dict[str, int], dict[str, lis
     return several, {path.name: path.read_text().splitlines() for path in sorted(place.iterdir())}
 
 
-async def test_trec_files_rank_hits_and_list_what_is_relevant(tmp_path: Path) -> None:
+async def test_trec_files_rank_hits_and_list_relevant_documents(tmp_path: Path) -> None:
     items = [
         Told(item="q 1", gold=("s1", "s2"), retrieved=[["s9"], ["s1"], ["s1"], []]),
         Told(item="q2", gold=("s5",), retrieved=[]),
@@ -312,7 +312,7 @@ async def test_trec_files_rank_hits_and_list_what_is_relevant(tmp_path: Path) ->
     }
 
 
-async def test_each_repeat_of_an_item_is_a_query_of_its_own(tmp_path: Path) -> None:
+async def test_each_epoch_of_an_item_is_its_own_trec_query(tmp_path: Path) -> None:
     repeats = [Told(item="q1", epoch=epoch, retrieved=[[found]]) for epoch, found in ((1, "s1"), (2, "s9"))]
     _, files = await trec(await told(tmp_path, "r1", [(record("bm25", epochs=2), repeats)]), tmp_path / "out")
     assert files == {
@@ -321,14 +321,14 @@ async def test_each_repeat_of_an_item_is_a_query_of_its_own(tmp_path: Path) -> N
     }
 
 
-async def test_a_hit_for_several_ids_is_written_as_the_one_it_newly_covers_and_counted(tmp_path: Path) -> None:
+async def test_a_hit_with_several_ids_is_written_as_the_first_newly_covered_one_and_counted(tmp_path: Path) -> None:
     one = Told(item="q1", gold=("s1", "s2"), retrieved=[["x", "s2"], ["s2", "s1"], ["y", "z"]])
     several, files = await trec(await journal(tmp_path, one), tmp_path / "out")
     assert several == {"facts__bm25": 3}
     assert [line.split()[2] for line in files["facts__bm25.run"]] == ["s2", "s1", "y"]
 
 
-async def test_jobs_of_one_provider_never_write_over_one_another(tmp_path: Path) -> None:
+async def test_trec_files_of_several_jobs_of_one_provider_have_different_names(tmp_path: Path) -> None:
     def of(embedding: str | None, answering: str, judge: str | None) -> tuple[JobRecord, list[Told]]:
         names = ModelNames(embedding=embedding, answering=answering, judge=judge)
         name = f"{embedding}-{answering}-{judge}"
@@ -356,7 +356,7 @@ IDS = st.sampled_from(["s1", "s2", "s3", "s1#dup1", "s2#dup1", "s1#dup1#dup1", "
     hits=st.lists(st.lists(IDS, max_size=3, unique=True), max_size=8),
     gold=st.lists(IDS, min_size=1, max_size=4, unique=True),
 )
-def test_a_ranking_names_each_document_once_and_a_gold_where_it_is_first_covered(
+def test_document_ids_are_unique_and_name_a_gold_document_where_it_is_first_covered(
     hits: Sequence[Sequence[str]], gold: Sequence[str]
 ) -> None:
     documents = document_ids(hits, dict.fromkeys(gold, 1.0))
@@ -369,16 +369,18 @@ def test_a_ranking_names_each_document_once_and_a_gold_where_it_is_first_covered
         covered.update(new)
 
 
-def test_an_id_that_looks_like_a_duplicates_keeps_its_name() -> None:
+def test_an_id_that_looks_like_a_duplicate_keeps_its_name() -> None:
     assert document_ids([["s1"], ["s1"], ["s1#dup1"], ["s1#dup1"], ["s1"]], {"s1#dup1": 1.0}) == [
         "s1", "s1#dup2", "s1#dup1", "s1#dup1#dup1", "s1#dup3",
     ]  # fmt: skip
-    assert document_ids([["s1"], ["s1"]], {"s1#dup1": 1.0}) == ["s1", "s1#dup2"], "it was not returned, and is no hit"
+    assert document_ids([["s1"], ["s1"]], {"s1#dup1": 1.0}) == ["s1", "s1#dup2"], (
+        "it was not returned, so it is not a hit"
+    )
 
 
 @given(st.text(st.characters(), max_size=30))
 @example("half \ud83d of a pair")
-def test_an_encoded_id_is_one_word_and_can_be_read_back(text: str) -> None:
+def test_percent_encoded_ids_are_one_word_and_can_be_decoded(text: str) -> None:
     from urllib.parse import unquote
 
     word = percent_encoded(text)
@@ -395,7 +397,7 @@ def test_an_encoded_id_is_one_word_and_can_be_read_back(text: str) -> None:
         ([[], ["s1#dup1"], ["s1"]], ("s1", "s1#dup1")),
     ],
 )
-def test_an_outside_tool_reads_the_same_scores_from_the_files(
+def test_metrics_computed_from_trec_files_equal_those_of_the_program(
     retrieved: list[list[str]], gold: tuple[str, ...]
 ) -> None:
     found = [
@@ -413,7 +415,7 @@ def test_an_outside_tool_reads_the_same_scores_from_the_files(
         assert score(name, retrieved=retrieved, relevant=set(gold)) == pytest.approx(value, abs=1e-12), name
 
 
-async def test_parquet_without_its_extra_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_parquet_without_its_extra_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     folder = await journal(tmp_path, Told(item="q1"))
     async with Reader.open(folder) as reader:
@@ -424,7 +426,7 @@ async def test_parquet_without_its_extra_says_what_to_install(tmp_path: Path, mo
     assert not (tmp_path / "rows.parquet").exists()
 
 
-async def test_every_row_of_every_form_is_an_ended_item_of_the_report(tmp_path: Path) -> None:
+async def test_each_format_exports_exactly_the_ended_items_of_the_report(tmp_path: Path) -> None:
     from bench.report.fold import fold
 
     states = [*State, None]

@@ -1,4 +1,4 @@
-"""Journal to Report: every excluded item keeps its own reason, whatever the order, the epochs or the scoring."""
+"""From journal to report: excluded items keep their reasons in any order and with epochs and rescores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,13 @@ RECORD = record("p", **measuring(*NAMES), cluster_by="corpus")
 
 
 def entry(
-    number: int, reason: str = "", *, state: State = State.CORRECT, kind: str = "plain", epoch: int = 1, again: int = 0
+    number: int,
+    reason: str = "",
+    *,
+    state: State = State.CORRECT,
+    kind: str = "plain",
+    epoch: int = 1,
+    generation: int = 0,
 ) -> JournaledPhase:
     hit = None if reason else float(number % 2)
     correct = None if state is State.UNSCORED else float(state is State.CORRECT)
@@ -39,7 +45,7 @@ def entry(
         state=state,
         labels={"question_type": kind},
         values=values,
-        generation=again,
+        generation=generation,
     )
 
 
@@ -83,27 +89,29 @@ async def test_each_excluded_item_is_counted_under_its_own_reason(tmp_path: Path
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_the_order_of_rows_changes_no_bit_of_a_report(tmp_path: Path, seed: int) -> None:
+async def test_the_order_of_rows_does_not_change_a_report(tmp_path: Path, seed: int) -> None:
     mixed = random.Random(seed).sample(MIXED, len(MIXED))
     plain, other = await folded(tmp_path / "r", MIXED, MADE), await folded(tmp_path / "s", mixed, MADE)
     assert results_json(plain) == results_json(other)
 
 
-async def test_a_rescore_brings_its_own_reasons(tmp_path: Path) -> None:
-    later = [entry(n, "no_evidence", kind="adversarial", again=1) for n in range(91, 93)] + [entry(90, again=1)]
+async def test_a_rescore_replaces_the_reasons_of_its_items(tmp_path: Path) -> None:
+    later = [entry(n, "no_evidence", kind="adversarial", generation=1) for n in range(91, 93)] + [
+        entry(90, generation=1)
+    ]
     hit = metric(await folded(tmp_path / "r", [*MIXED, *later], MADE), "hit_at_10")
     assert hit.excluded_reasons == {"abstention": 2, "no_evidence": 2, "no_source_ids": 1, "unsupported": 1}
     assert hit.n == 91
 
 
-async def test_reasons_outlive_the_reducing_of_epochs(tmp_path: Path) -> None:
+async def test_reasons_are_kept_when_epochs_are_reduced(tmp_path: Path) -> None:
     twice = [entry(n, "no_evidence" if n < 3 else "", epoch=epoch) for n in range(10) for epoch in (1, 2)]
     report = await folded(tmp_path / "r", twice, replace(RECORD, n_selected=10, epochs=2))
     assert metric(report, "hit_at_10").excluded_reasons == {"no_evidence": 3}
 
 
 @pytest.mark.parametrize(("memories", "warned"), [(9, True), (10, True), (19, True), (20, False)])
-async def test_a_k_near_the_number_of_memories_is_warned_of(tmp_path: Path, memories: int, warned: bool) -> None:
+async def test_a_k_near_the_number_of_memories_gets_a_note(tmp_path: Path, memories: int, warned: bool) -> None:
     rows = [CorpusRow(lane=RECORD.lane, corpus="c0", attempt=1, kind=CorpusKind.INGESTED, data={"memories": memories})]
     report = await folded(tmp_path / "r", [entry(1)], replace(RECORD, n_selected=1), rows)
     assert any("k = 10 is near the size of the corpora" in note for note in report.jobs[0].notes) is warned

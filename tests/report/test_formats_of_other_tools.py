@@ -1,4 +1,4 @@
-"""A run in the forms of other tools: JUnit XML, OpenTelemetry traces, pandas frames."""
+"""Formats of other tools: JUnit XML, OpenTelemetry traces, Inspect logs, Every Eval Ever records, pandas frames."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def folder_of(workspace: Path) -> Path:
     return await told(workspace, "r1", [(RECORD, ITEMS)])
 
 
-async def test_junit_has_a_case_per_item_and_counts_what_failed(tmp_path: Path) -> None:
+async def test_junit_has_one_case_per_item_and_counts_failures(tmp_path: Path) -> None:
     sink = io.StringIO()
     async with Reader.open(await folder_of(tmp_path)) as reader:
         assert await export_junit(reader, sink) == 4
@@ -73,7 +73,7 @@ def attributes(span: dict[str, Any]) -> dict[str, Any]:
     return {one["key"]: next(iter(one["value"].values())) for one in span["attributes"]}
 
 
-async def test_a_trace_holds_the_phases_of_one_item_under_one_span(tmp_path: Path) -> None:
+async def test_a_trace_has_one_root_span_per_item_and_its_phases_as_children(tmp_path: Path) -> None:
     spans = await traces(tmp_path)
     roots = {attributes(span)["memorybench.item.id"]: span for span in spans if "parentSpanId" not in span}
     assert set(roots) == {"q1", "q2", "q3", "q4"}
@@ -91,7 +91,7 @@ async def test_a_trace_holds_the_phases_of_one_item_under_one_span(tmp_path: Pat
     assert all(int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"]) for span in spans)
 
 
-async def test_a_second_export_gives_the_same_spans(tmp_path: Path) -> None:
+async def test_repeated_exports_give_the_same_spans(tmp_path: Path) -> None:
     folder = await folder_of(tmp_path)
     texts = []
     for _ in range(2):
@@ -106,12 +106,14 @@ async def logs(workspace: Path) -> dict[str, Any]:
     async with Reader.open(await folder_of(workspace)) as reader:
         written = await export_inspect(reader, workspace / "logs")
     ((name, count),) = written.items()
-    assert count == 4 and re.match(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d_facts_\w+\.json$", name), "as inspect view lists"
+    assert count == 4 and re.match(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d_facts_\w+\.json$", name), (
+        "the name that inspect view lists"
+    )
     found: dict[str, Any] = json.loads((workspace / "logs" / name).read_text())
     return found
 
 
-async def test_an_inspect_log_has_a_sample_per_item_and_a_failed_item_has_no_score(tmp_path: Path) -> None:
+async def test_an_inspect_log_has_one_sample_per_item_and_no_score_for_a_failed_one(tmp_path: Path) -> None:
     log = await logs(tmp_path)
     assert (log["version"], log["status"], log["eval"]["task"]) == (2, "success", "facts")
     assert log["eval"]["model"] == "acme/m1" and log["eval"]["task_args"]["provider"] == "bm25"
@@ -125,7 +127,7 @@ async def test_an_inspect_log_has_a_sample_per_item_and_a_failed_item_has_no_sco
     assert scores["accuracy"]["metrics"]["mean"]["value"] == 0.5 and scores["accuracy"]["unscored_samples"] == 2
 
 
-async def test_inspect_itself_opens_the_log(tmp_path: Path) -> None:
+async def test_inspect_ai_reads_the_log(tmp_path: Path) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log")
     await logs(tmp_path)
     (info,) = inspect_log.list_eval_logs(str(tmp_path / "logs"))
@@ -157,7 +159,7 @@ async def records(workspace: Path) -> tuple[Path, dict[str, Any], list[dict[str,
     return path, record, [json.loads(line) for line in lines]
 
 
-async def test_an_eval_record_holds_no_item_that_failed_and_counts_it(tmp_path: Path) -> None:
+async def test_an_eval_record_omits_failed_items_and_counts_them(tmp_path: Path) -> None:
     path, record, instances = await records(tmp_path)
     assert path.parent == tmp_path / "data/facts/acme/m1"
     assert record.keys() >= RECORD_KEYS
@@ -192,7 +194,7 @@ async def test_an_invalid_job_has_no_eval_record_and_an_invalidated_log(tmp_path
     assert json.loads((tmp_path / "logs" / name).read_text())["invalidated"] is True
 
 
-async def test_frames_are_typed_and_join_on_job_item_and_epoch(tmp_path: Path) -> None:
+async def test_frames_have_types_and_join_on_job_item_and_epoch(tmp_path: Path) -> None:
     await folder_of(tmp_path)
     frames = bench.frames("r1", workspace=tmp_path)
     assert list(frames.items["item_id"]) == ["q1", "q2", "q3", "q4"]
@@ -207,7 +209,7 @@ async def test_frames_are_typed_and_join_on_job_item_and_epoch(tmp_path: Path) -
     assert frames.calls["input_tokens"].sum() == 40
 
 
-async def test_a_run_without_ended_items_gives_empty_frames_with_their_columns(tmp_path: Path) -> None:
+async def test_frames_of_a_run_without_ended_items_are_empty_with_columns(tmp_path: Path) -> None:
     await told(tmp_path, "r1", [(RECORD, ())])
     frames = bench.frames("r1", workspace=tmp_path)
     assert len(frames.items) == len(frames.hits) == 0

@@ -1,4 +1,4 @@
-"""What ingesting took: read from the rows of a lane's corpora, shared by every job of the lane."""
+"""Ingest metrics: computed from the corpus rows of a lane and shared by all its jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def steps(
     lane: str = "lane-p",
     attempt: int = 1,
 ) -> list[CorpusRow]:
-    """The rows that an ingest leaves."""
+    """Return the rows of an ingest."""
 
     def row(kind: CorpusKind, after_s: float, **more: object) -> CorpusRow:
         at = AT + timedelta(seconds=began_s + after_s)
@@ -62,11 +62,13 @@ def of(job: JobReport, name: str) -> Measurement:
     return job.metrics[name]
 
 
-async def test_corpora_that_were_ingested_at_once_share_the_wall_clock(tmp_path: Path) -> None:
+async def test_the_throughput_of_concurrent_ingests_uses_the_wall_clock(tmp_path: Path) -> None:
     rows = [*steps("c1", memories=30), *steps("c2", memories=10, began_s=1.0, took_s=3.0)]
     job = await folded(tmp_path, rows, ingest_concurrency=2)
     throughput = of(job, "ingest_throughput")
-    assert throughput.value == pytest.approx(40 / 4.0), "memories by the seconds from the first begin to the last end"
+    assert throughput.value == pytest.approx(40 / 4.0), (
+        "memories divided by the seconds from the first start to the last end"
+    )
     assert (throughput.n, throughput.unit, throughput.note) == (2, "memories/s", "at ingest concurrency 2")
     async with Reader.open(tmp_path / "checkpoints" / "r") as reader:
         facts = await job_facts(reader, JOB, {owner: {} for owner in JOB.owners})
@@ -81,7 +83,7 @@ async def test_corpora_that_were_ingested_at_once_share_the_wall_clock(tmp_path:
     ("request_", "concurrency"), [({"concurrency": 7}, 7), ({"ingest_concurrency": 3, "concurrency": 7}, 3), ({}, None),
                                   ({"concurrency": "auto"}, None)]
 )  # fmt: skip
-async def test_the_concurrency_of_ingest_is_its_own_or_that_of_the_run(
+async def test_ingest_concurrency_is_its_own_setting_or_that_of_the_run(
     tmp_path: Path, request_: dict[str, object], concurrency: int | None
 ) -> None:
     folder = await told(tmp_path, "r", [(JOB, [Told(item="q1")])], more=steps("c1"), request=request_)
@@ -89,19 +91,19 @@ async def test_the_concurrency_of_ingest_is_its_own_or_that_of_the_run(
         assert (await job_facts(reader, JOB, {owner: {} for owner in JOB.owners})).ingest_concurrency == concurrency
 
 
-async def test_the_time_to_searchable_is_one_value_a_corpus_that_became_ready(tmp_path: Path) -> None:
+async def test_ingest_to_searchable_has_one_value_per_ready_corpus(tmp_path: Path) -> None:
     rows = [*steps("c1", searchable_us=100_000), *steps("c2", searchable_us=300_000), *steps("c3", searchable_us=None)]
     found = of(await folded(tmp_path, rows), "ingest_to_searchable_p50")
     assert (found.value, found.n, found.unit) == (100.0, 2, "ms"), "the nearest rank of two"
 
 
-async def test_a_corpus_that_failed_is_a_failure_of_what_belongs_to_corpora(tmp_path: Path) -> None:
+async def test_a_failed_corpus_counts_as_failed_in_corpus_metrics(tmp_path: Path) -> None:
     rows = [*steps("c1"), *steps("c2", failed=True)]
     found = of(await folded(tmp_path, rows), "ingest_to_searchable_p50")
     assert (found.n, found.n_failed, found.n + found.n_excluded + found.n_failed) == (1, 1, 2)
 
 
-async def test_only_the_last_attempt_of_a_corpus_counts_its_times_and_every_one_its_calls(tmp_path: Path) -> None:
+async def test_times_come_from_the_last_attempt_of_a_corpus_and_costs_from_all(tmp_path: Path) -> None:
     paid = call("provider", cost="0.5", tokens=10)
     rows = [*steps("c1", failed=True, calls=[paid]), *steps("c1", attempt=2, began_s=10, calls=[paid], memories=4)]
     job = await folded(tmp_path, rows)
@@ -118,7 +120,7 @@ async def test_a_call_of_unknown_price_makes_the_cost_of_its_corpus_unknown(tmp_
     assert (of(job, "tokens_ingest").value, of(job, "tokens_ingest").n) == (17.0, 2)
 
 
-async def test_what_called_nobody_cost_nothing_and_calls_that_tell_no_tokens_leave_them_unknown(tmp_path: Path) -> None:
+async def test_a_corpus_without_calls_costs_zero_and_has_unknown_tokens(tmp_path: Path) -> None:
     for place, calls in (("none", []), ("silent", [call("provider", cost="0")])):
         job = await folded(tmp_path / place, steps("c1", calls=calls))
         assert (of(job, "cost_ingest").value, of(job, "cost_ingest").n_unknown) == (0.0, 0)
@@ -126,15 +128,15 @@ async def test_what_called_nobody_cost_nothing_and_calls_that_tell_no_tokens_lea
         assert (tokens.value, tokens.n, tokens.n_unknown, tokens.note) == (None, 0, 1, "unknown"), place
 
 
-async def test_a_run_that_has_ingested_nothing_yet_has_no_such_numbers(tmp_path: Path) -> None:
+async def test_a_run_without_an_ingest_has_no_ingest_values(tmp_path: Path) -> None:
     for rows in ([], [CorpusRow(lane="lane-p", corpus="c1", attempt=1, kind=CorpusKind.INTENT, at=AT)]):
         job = await folded(tmp_path / str(len(rows)), rows)
         for name in set(NAMES[1:]) - {"cost_ingest"}:
             assert of(job, name).value is None, name
-        assert of(job, "cost_ingest").value == (0.0 if rows else None), "begun, and nothing was paid yet"
+        assert of(job, "cost_ingest").value == (0.0 if rows else None), "started, without cost so far"
 
 
-async def test_jobs_of_one_lane_show_the_same_ingest_and_another_lane_its_own(tmp_path: Path) -> None:
+async def test_jobs_of_one_lane_share_ingest_values_and_other_lanes_have_their_own(tmp_path: Path) -> None:
     first = record("p", key="1", lane="lane", **measuring(*NAMES))
     second = record("p", key="2", lane="lane", answer_owner="other", **measuring(*NAMES))
     third = record("q", **measuring(*NAMES))
@@ -145,10 +147,10 @@ async def test_jobs_of_one_lane_show_the_same_ingest_and_another_lane_its_own(tm
     assert found == [4.0, 4.0, 1.0]
 
 
-# ------------------------------------------------------------------------------ while it goes on
+# ------------------------------------------------------------------------------ running runs
 
 
-async def test_a_report_of_a_run_that_goes_on_counts_what_is_durable_and_only_grows(tmp_path: Path) -> None:
+async def test_reports_of_a_running_run_count_durable_items_and_only_grow(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r", [(JOB, [Told(item="q0")])], planned=6, state=RunState.RUNNING)
     pending, values = [], []
     async with Journal.resume(folder) as journal:
@@ -172,7 +174,7 @@ async def test_a_report_of_a_run_that_goes_on_counts_what_is_durable_and_only_gr
     assert report.jobs[0].counts == {State.CORRECT: 4, State.INCORRECT: 2}
 
 
-async def test_a_retried_item_counts_as_it_ended_last(tmp_path: Path) -> None:
+async def test_a_retried_item_counts_with_its_last_outcome(tmp_path: Path) -> None:
     failed = Told(item="q1", state=State.ERROR, outcome="timeout")
     folder = await told(tmp_path, "r", [(JOB, [failed, Told(item="q2")])])
     async with Journal.resume(folder) as journal:
@@ -185,7 +187,7 @@ async def test_a_retried_item_counts_as_it_ended_last(tmp_path: Path) -> None:
     assert of(job, "accuracy").n == 2
 
 
-def test_counts_keep_errors_by_kind_and_no_other_outcome() -> None:
+def test_OutcomeCounts_keeps_errors_by_kind() -> None:
     from collections import Counter
 
     found = OutcomeCounts.of(Counter({
@@ -197,7 +199,7 @@ def test_counts_keep_errors_by_kind_and_no_other_outcome() -> None:
     assert OutcomeCounts.of(Counter()) == OutcomeCounts(states={}, error_kinds={})
 
 
-def test_metrics_are_opened_as_they_were_asked_for() -> None:
+def test_open_measures_opens_metrics_as_requested_and_notes_unknown_ones() -> None:
     found, notes = open_measures(JOB)
     assert [one.name for one in found] == list(NAMES) and notes == []
     gone, notes = open_measures(record("p", metrics=JOB.metrics[:1], metric_entries=("no_such_metric",)))

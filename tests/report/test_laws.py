@@ -1,4 +1,4 @@
-"""Laws of comparing, ranking and showing: sides may be swapped, and nothing is lost or counted twice."""
+"""Properties of comparisons, rankings and tables for any values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VALUES = st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0, NAN])] * 2),
 
 
 def side(name: str, column: Sequence[float], *, clusters: int = 0, types: int = 1) -> Side:
-    """A job's values as a comparison sees them, made of nothing else."""
+    """Return a side of a comparison with these values."""
     items = [f"q{at:02d}" for at in range(len(column))]
     return Side(
         run_id=f"r-{name}",
@@ -75,7 +75,7 @@ def near(one: float | None, other: float | None) -> bool:
 
 
 @given(values=VALUES, clusters=st.sampled_from([0, 1, 3]), types=st.sampled_from([1, 2]))
-def test_to_swap_the_sides_turns_the_difference_and_changes_nothing_else(
+def test_swapping_the_sides_only_negates_the_difference(
     values: list[tuple[float, float]], clusters: int, types: int
 ) -> None:
     one, other = (
@@ -102,7 +102,7 @@ def test_to_swap_the_sides_turns_the_difference_and_changes_nothing_else(
 
 
 @given(values=VALUES, types=st.sampled_from([1, 2, 3]))
-def test_items_pair_once_or_are_told_by_side_and_the_labels_add_up(
+def test_items_are_paired_once_or_counted_by_side_and_labels_add_up(
     values: list[tuple[float, float]], types: int
 ) -> None:
     one = compared(values, types=types)
@@ -121,7 +121,7 @@ def test_items_pair_once_or_are_told_by_side_and_the_labels_add_up(
 
 
 @given(st.lists(VALUES, min_size=2, max_size=3))
-def test_a_corrected_p_is_never_smaller_and_keeps_the_order_of_its_family(
+def test_an_adjusted_p_is_never_smaller_and_keeps_the_order_of_its_family(
     many: list[list[tuple[float, float]]],
 ) -> None:
     groups = [
@@ -141,7 +141,7 @@ def test_a_corrected_p_is_never_smaller_and_keeps_the_order_of_its_family(
 
 
 @given(values=VALUES)
-def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]]) -> None:
+def test_a_comparison_is_valid_json_and_its_grids_have_complete_rows(values: list[tuple[float, float]]) -> None:
     import json
 
     a, b = ([pair[at] for pair in values] for at in (0, 1))
@@ -156,7 +156,9 @@ def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=2, max_size=20), st.floats(0.5, 20))
-def test_times_that_all_grow_by_a_factor_grow_by_that_factor(times: list[tuple[float, float]], factor: float) -> None:
+def test_latencies_that_all_grow_by_a_factor_change_the_ratio_by_that_factor(
+    times: list[tuple[float, float]], factor: float
+) -> None:
     left, right = [x for x, _ in times], [y for _, y in times]
     plain = rowtests.compare_metric(LATENCY, PairedValues.of(left, right, None))
     longer = rowtests.compare_metric(LATENCY, PairedValues.of([x * factor for x in left], right, None))
@@ -170,7 +172,7 @@ def test_times_that_all_grow_by_a_factor_grow_by_that_factor(times: list[tuple[f
         st.sampled_from(["k", "context_budget", "seed", "epochs", "level", "track", "provider_type"]), st.integers(1, 3)
     )
 )
-def test_the_checklist_finds_the_same_whichever_side_is_named_first(changes: dict[str, int]) -> None:
+def test_check_comparability_does_not_depend_on_the_order_of_sides(changes: dict[str, int]) -> None:
     a = side("a", [1.0])
     texts = {
         name: str(value) if name in ("level", "track", "provider_type") else value for name, value in changes.items()
@@ -184,7 +186,7 @@ def test_the_checklist_finds_the_same_whichever_side_is_named_first(changes: dic
     assert check_comparability(a, a, metrics=["accuracy"]).ok
 
 
-# ------------------------------------------------------------------------------ the board
+# ------------------------------------------------------------------------------ leaderboard
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -219,7 +221,7 @@ PLACES = st.lists(
 
 
 @given(board=PLACES)
-def test_every_job_stands_in_one_table_of_each_view_with_those_that_share_its_settings(board: list[RankedJob]) -> None:
+def test_each_view_shows_each_job_once_in_a_table_of_its_settings(board: list[RankedJob]) -> None:
     for view in ("benchmark", "type", "model", "provider"):
         tables = tables_of(board, view)
         shown = [one for table in tables for standing in table.standings for one in standing.places]
@@ -232,7 +234,7 @@ def test_every_job_stands_in_one_table_of_each_view_with_those_that_share_its_se
 
 
 @given(board=PLACES, view=st.sampled_from(list(VIEWS)))
-def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[RankedJob], view: str) -> None:
+def test_each_view_has_complete_grids_json_and_csv_ranked_by_value(board: list[RankedJob], view: str) -> None:
     import json
 
     tables = tables_of(board, view)
@@ -240,18 +242,19 @@ def test_every_form_of_every_view_is_whole_and_ranks_downwards(board: list[Ranke
         assert all(len(row) == len(grid.head) for row in grid.rows)
     document = board_json(view, tables)
     json.dumps(document, allow_nan=False)
+    assert document["view"] == view
     lines = board_csv(tables).splitlines()
     assert len(lines) == 1 + sum(len(one.places) for table in tables for one in table.standings)
     for table in tables:
         values = [one.value for one in table.standings]
         known = [value for value in values if value is not None]
         assert known == sorted(known, reverse=True)
-        assert values[: len(known)] == known, "who has no value stands last"
+        assert values[: len(known)] == known, "rows without a value are last"
         assert len(summary_sentences(table)) == (1 if known else 0)
 
 
 @given(board=PLACES)
-def test_overall_holds_only_who_has_every_benchmark_and_names_who_has_not(board: list[RankedJob]) -> None:
+def test_overall_shows_only_providers_with_all_benchmarks_and_names_the_others(board: list[RankedJob]) -> None:
     benchmarks = {one.job.benchmark for one in board}
     for table in tables_of(board, "overall"):
         for standing in table.standings:
@@ -273,7 +276,7 @@ JOBS = st.lists(
 
 
 @given(first=JOBS, second=JOBS)
-def test_jobs_are_chosen_under_settings_that_they_share_if_any_two_do(
+def test_jobs_selected_for_a_comparison_share_settings_if_possible(
     first: list[JobSummary], second: list[JobSummary]
 ) -> None:
     def settings_of(one: JobSummary) -> tuple[object, object]:
@@ -303,9 +306,7 @@ NAMES = st.text("abc-", min_size=1, max_size=12)
 @given(
     providers=st.lists(NAMES, min_size=1, max_size=7, unique=True), types=st.integers(0, 9), width=st.integers(20, 200)
 )
-def test_tables_of_any_width_show_every_job_once_and_stay_inside_where_they_can(
-    providers: list[str], types: int, width: int
-) -> None:
+def test_overview_and_matrix_show_each_job_once_at_any_width(providers: list[str], types: int, width: int) -> None:
     inner = {
         f"type {at}": Measurement(
             metric="accuracy", definition="accuracy/1", value=0.5, value_failures_as_zero=0.5, n=at

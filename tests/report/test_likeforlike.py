@@ -1,4 +1,4 @@
-"""The checklist: what must be the same on both sides, what may differ, and how a difference is told."""
+"""Comparability: settings that must be equal, settings that can differ, and the text of differences."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def job(provider: str, **changes: object) -> Job:
     return Job(record=record(provider, **changes), values=VALUES)
 
 
-async def test_every_setting_that_moves_a_score_is_on_the_list(tmp_path: Path) -> None:
+async def test_each_setting_that_affects_scores_is_checked(tmp_path: Path) -> None:
     found = await checked(tmp_path, job("x"), job("y"))
     assert {check.name for check in found.checks if check.affects_results} >= LISTED - {"judge_prompt"}
     assert found.ok and {check.name for check in found.by_design} == {"provider"}
 
 
-async def test_prompts_count_only_where_somebody_reads_them(tmp_path: Path) -> None:
+async def test_prompts_are_compared_only_if_a_model_reads_them(tmp_path: Path) -> None:
     other = {"answer.default": "b" * 64, "judge.default": "i" * 64}
     silent = ModelNames(embedding=None, answering=None, judge=None)
     found = await checked(tmp_path / "1", job("x", models=silent), job("y", models=silent, prompts=other))
@@ -57,7 +57,7 @@ async def test_prompts_count_only_where_somebody_reads_them(tmp_path: Path) -> N
     assert [check.name for check in found.differences] == ["answer_prompt", "judge_prompt"]
 
 
-async def test_definitions_count_only_of_metrics_that_are_shown(tmp_path: Path) -> None:
+async def test_metric_definitions_are_compared_only_for_shown_metrics(tmp_path: Path) -> None:
     changes = measuring("accuracy", "mrr")
     metrics = changes["metrics"]
     assert isinstance(metrics, tuple)
@@ -68,7 +68,7 @@ async def test_definitions_count_only_of_metrics_that_are_shown(tmp_path: Path) 
     assert difference.text == "metric definition: A has mrr=mrr/1, B has mrr=mrr/2"
 
 
-async def test_another_answering_model_is_the_question_only_when_both_are_named(tmp_path: Path) -> None:
+async def test_different_answering_models_are_comparable_only_if_both_targets_name_them(tmp_path: Path) -> None:
     jobs = [
         job("x", key=f"job-{model}", models=ModelNames(embedding=None, answering=model, judge=None))
         for model in ("acme/m1", "acme/m2")
@@ -81,7 +81,7 @@ async def test_another_answering_model_is_the_question_only_when_both_are_named(
     assert not check_comparability(named[0], elsewhere, metrics=()).ok
 
 
-async def test_retrieval_by_turn_and_by_session_stay_apart_and_answers_are_compared(tmp_path: Path) -> None:
+async def test_retrieval_metrics_by_turn_and_by_session_are_not_compared(tmp_path: Path) -> None:
     changes = measuring("accuracy", "mrr")
     more = {"mrr": VALUES}
     jobs = [replace(job(p, level=level, **changes), more=more) for p, level in (("x", "turn"), ("y", "session"))]
@@ -96,13 +96,13 @@ async def test_retrieval_by_turn_and_by_session_stay_apart_and_answers_are_compa
 
 
 @pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPED])
-async def test_a_run_that_did_not_end_is_told_with_its_state_and_count(tmp_path: Path, state: RunState) -> None:
+async def test_a_run_that_has_not_ended_is_a_difference_with_state_and_count(tmp_path: Path, state: RunState) -> None:
     a, b = await sides(tmp_path, job("x"), job("y"), state=state)
     (difference,) = check_comparability(a, b, metrics=()).differences
     assert difference.text.startswith(f"complete: A has {state}, 10 of 10 items")
 
 
-def test_values_are_shown_in_few_characters() -> None:
+def test_value_text_is_short() -> None:
     assert [value_text(one) for one in (None, True, 3, {"n": 2, "sha256": "ab"}, {})] == [
         "none", "yes", "3", "n=2, sha256=ab", "(none)",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Times are compared beside the load under which they were taken, and an interval of equal sides says what it is."""
+"""Notes on the load under which latencies were measured, and on intervals of equal sides."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def resume(**flags: object) -> ResumeRow:
         ({}, [resume(rate=["chroma=5/s"])], {"concurrency": 10, "rate": [{}, {"all": "5/s"}]}),
     ],
 )
-def test_the_load_of_a_run_is_what_its_processes_were_told(
+def test_the_load_of_a_run_is_its_concurrency_and_rate_limits_of_all_processes(
     flags: Mapping[str, object], resumes: Sequence[ResumeRow], load: Mapping[str, object]
 ) -> None:
     assert load_of(meta(**flags), resumes, "chroma@x") == load
 
 
-def test_a_run_that_did_not_record_its_load_has_none() -> None:
+def test_a_run_without_a_recorded_load_has_none() -> None:
     assert load_of(replace(meta(), extra={}), [], "chroma") == {}
 
 
@@ -67,7 +67,7 @@ async def sides(workspace: Path, *jobs: Job) -> list[Side]:
 
 
 async def loaded(workspace: Path, a: Mapping[str, object], b: Mapping[str, object], *names: str) -> Comparisons:
-    """Two jobs under two loads; metric names, the headline first."""
+    """Compare two jobs under two loads; the first metric name is the headline."""
     changes = measuring(*names)
     more = {"latency_p50": TIMES} if names[0] == "accuracy" else {"accuracy": RIGHT}
     values = [RIGHT, RIGHT] if names[0] == "accuracy" else [TIMES, SLOWER]
@@ -76,30 +76,32 @@ async def loaded(workspace: Path, a: Mapping[str, object], b: Mapping[str, objec
     return compare_sides([[replace(x, load=a), replace(y, load=b)]])
 
 
-TOLD = "the loads differ, which changes times (concurrency: A has 2, B has 8; rate: A has none, B has search=5/s)"
+LOADS_DIFFER = (
+    "the loads differ, which changes times (concurrency: A has 2, B has 8; rate: A has none, B has search=5/s)"
+)
 SLOW, FAST = {"concurrency": 2}, {"concurrency": 8, "rate": {"search": "5/s"}}
 
 
-async def test_another_load_stands_beside_the_times_and_refuses_nothing(tmp_path: Path) -> None:
+async def test_different_loads_add_a_note_to_latencies_and_the_sides_stay_comparable(tmp_path: Path) -> None:
     found = await loaded(tmp_path, SLOW, FAST, "accuracy", "latency_p50")
-    asked, besides = comparison_grids(found)
-    assert f"latency_p50: {TOLD}" in besides.notes
-    assert not any("load" in note or "concurrency" in note for note in asked.notes), "no times are there"
+    headline, exploratory = comparison_grids(found)
+    assert f"latency_p50: {LOADS_DIFFER}" in exploratory.notes
+    assert not any("load" in note or "concurrency" in note for note in headline.notes), "no times are there"
     assert "load" not in conclusions(found)[0]
     (pair,) = comparison_json(found)["comparisons"]  # type: ignore[misc]
     checks = {one["name"]: (one["same"], one["affects_results"]) for one in pair["like_for_like"]["checks"]}
     assert checks["concurrency"] == checks["rate"] == (False, False)
 
 
-async def test_a_conclusion_about_times_says_that_loads_differed(tmp_path: Path) -> None:
+async def test_the_conclusion_about_latencies_mentions_different_loads(tmp_path: Path) -> None:
     found = await loaded(tmp_path, SLOW, FAST, "latency_p50", "accuracy")
-    asked, _ = comparison_grids(found)
-    assert f"latency_p50: {TOLD}" in asked.notes
-    assert TOLD in conclusions(found)[0]
+    headline, _ = comparison_grids(found)
+    assert f"latency_p50: {LOADS_DIFFER}" in headline.notes
+    assert LOADS_DIFFER in conclusions(found)[0]
 
 
 @pytest.mark.parametrize(("a", "b"), [(FAST, FAST), ({}, FAST), ({}, {})])
-async def test_equal_and_unknown_loads_say_nothing(
+async def test_equal_or_unknown_loads_add_no_note(
     tmp_path: Path, a: Mapping[str, object], b: Mapping[str, object]
 ) -> None:
     found = await loaded(tmp_path, a, b, "latency_p50", "accuracy")
@@ -110,20 +112,20 @@ async def test_equal_and_unknown_loads_say_nothing(
 # ------------------------------------------------------------------------------ equal sides
 
 
-async def test_the_interval_of_equal_sides_says_where_it_comes_from(tmp_path: Path) -> None:
+async def test_the_interval_of_equal_sides_is_explained(tmp_path: Path) -> None:
     x, y = await sides(tmp_path, *(Job(record=record(name), values=RIGHT, types=TYPES) for name in ("x", "y")))
     found = compare_sides([[x, y]])
     (row,) = found.comparisons[0].headlines
     assert row.found.interval is not None and row.found.interval.method == "wilson_degenerate"
     (text,) = conclusions(found)
     assert text.endswith("p = 1.0000; no item differs: the interval shows what 20 items could have missed.")
-    asked, besides = comparison_grids(found)
-    assert "accuracy: no item differs: the interval shows what 20 items could have missed" in asked.notes
-    told = [note for note in besides.notes if "have missed" in note]
+    headline, exploratory = comparison_grids(found)
+    assert "accuracy: no item differs: the interval shows what 20 items could have missed" in headline.notes
+    told = [note for note in exploratory.notes if "have missed" in note]
     assert told == ["accuracy: t0, accuracy: t1: no item differs: the interval shows what 10 items could have missed"]
 
 
-async def test_a_difference_that_is_the_same_in_each_cluster_is_explained_by_clusters(tmp_path: Path) -> None:
+async def test_a_difference_that_is_equal_in_each_cluster_is_explained_by_clusters(tmp_path: Path) -> None:
     values = {"x": dict.fromkeys(ITEMS, 1.0), "y": dict.fromkeys(ITEMS, 0.0)}
     jobs = [Job(record=record(n, cluster_by="corpus"), values=v, corpora=CLUSTERS) for n, v in values.items()]
     found = compare_sides([await sides(tmp_path, *jobs)])

@@ -1,4 +1,4 @@
-"""Lost items: each has one reason, the reasons add up, whoever asks and however it is shown."""
+"""Lost items: each has one reason, and the reasons add up in each output."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_an_item_is_lost_for_one_reason(tmp_path: Path, case: str) -> None
         assert not job.items[0]["partial_evidence"]
 
 
-async def test_the_reasons_of_all_items_add_up_to_those_that_are_not_right(tmp_path: Path) -> None:
+async def test_the_counts_of_reasons_add_up_to_the_items_that_are_not_correct(tmp_path: Path) -> None:
     items = [replace(item, item=f"q{at:02d}") for at, (item, _) in enumerate(REASONS.values())]
     (job,) = (await losses(tmp_path, items)).jobs
     assert sum(job.counts.values()) == len(job.items) == sum(kind is not None for _, kind in REASONS.values())
@@ -85,13 +85,13 @@ async def test_the_reasons_of_all_items_add_up_to_those_that_are_not_right(tmp_p
     assert list(job.counts) == sorted(job.counts, key=order.index)
 
 
-async def test_a_doubted_gold_goes_before_what_was_retrieved(tmp_path: Path) -> None:
+async def test_gold_suspect_takes_precedence_over_retrieval_reasons(tmp_path: Path) -> None:
     overlay = OverlayRecord(name="audit", sha256="0" * 64, source="us", items={"q": "wrong"})
     (job,) = (await losses(tmp_path, [wrong(retrieved=[])], overlay=overlay)).jobs
     assert [one["loss"] for one in job.items] == ["gold_suspect"]
 
 
-async def test_judges_of_one_answer_and_epochs_of_one_item_can_disagree(tmp_path: Path) -> None:
+async def test_different_verdicts_of_two_judges_or_epochs_are_a_judge_disagreement(tmp_path: Path) -> None:
     def by(judge: str, *verdicts: Verdict) -> tuple[object, list[Told]]:
         models = ModelNames(embedding=None, answering="acme/m1", judge=judge)
         own = record("p", key=f"job-{judge}", lane="lane", answer_owner="answers", models=models)
@@ -112,7 +112,7 @@ async def test_judges_of_one_answer_and_epochs_of_one_item_can_disagree(tmp_path
     assert job.counts == {LossKind.ANSWER_WRONG: 1}
 
 
-async def test_an_item_that_is_repeated_is_lost_once_and_for_what_its_state_rests_on(tmp_path: Path) -> None:
+async def test_an_item_with_epochs_is_lost_once_for_the_reason_of_its_state(tmp_path: Path) -> None:
     def late(item: str, epoch: int) -> Told:
         return Told(item=item, epoch=epoch, state=State.ERROR, outcome="timeout", message="late")
 
@@ -142,7 +142,7 @@ MIXED = [
 ]
 
 
-async def test_only_the_kinds_that_were_asked_for_are_listed_and_all_are_counted(tmp_path: Path) -> None:
+async def test_kinds_filter_the_listed_items_but_not_the_counts(tmp_path: Path) -> None:
     for kinds, names in (
         (["error"], ["q1", "q2", "q3"]), (["answer_wrong,not_retrieved"], ["q4", "q5"]),
         ([], ["q1", "q2", "q3", "q4", "q5"]), (["unscored"], []),
@@ -154,7 +154,7 @@ async def test_only_the_kinds_that_were_asked_for_are_listed_and_all_are_counted
         assert job.counts == {LossKind.ERROR: 3, LossKind.NOT_RETRIEVED: 1, LossKind.ANSWER_WRONG: 1}
 
 
-async def test_names_of_which_there_is_nothing_are_refused_with_what_there_is(tmp_path: Path) -> None:
+async def test_unknown_kinds_providers_and_benchmarks_are_rejected_with_the_known_ones(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r", [(record("p"), MIXED), (record("q"), MIXED)])
     async with Reader.open(folder) as reader:
         with pytest.raises(UsageError) as refused:
@@ -174,7 +174,7 @@ async def test_names_of_which_there_is_nothing_are_refused_with_what_there_is(tm
         assert len((await lost_items(reader, benchmark="FACTS")).jobs) == 2
 
 
-async def test_the_document_tells_each_item_and_each_text_once(tmp_path: Path) -> None:
+async def test_losses_json_lists_items_and_distinct_reasons(tmp_path: Path) -> None:
     found = losses_json(await losses(tmp_path, MIXED))
     (job,) = found["jobs"]  # type: ignore[misc, attr-defined]
     assert (found["run_id"], job["n_lost"], job["counts"]) == (
@@ -196,7 +196,7 @@ async def test_the_document_tells_each_item_and_each_text_once(tmp_path: Path) -
     }  # fmt: skip
 
 
-async def test_grids_count_first_and_then_list_and_say_what_they_leave_out(tmp_path: Path) -> None:
+async def test_losses_grids_count_first_then_list_items_up_to_the_limit(tmp_path: Path) -> None:
     many = [wrong(item=f"q{at:03d}", question="so long a question " * 20) for at in range(43)]
     found = await losses(tmp_path, [*many, Told(item="q900", state=State.ERROR, outcome="timeout", message="late")])
     counts, *rest = losses_grids(found, limit=40, cut=True)
@@ -210,12 +210,12 @@ async def test_grids_count_first_and_then_list_and_say_what_they_leave_out(tmp_p
     assert max(len(cell) for row in items.rows for cell in row) < max(len(cell) for row in whole.rows for cell in row)
 
 
-async def test_nothing_lost_is_one_line_of_zeros(tmp_path: Path) -> None:
+async def test_a_run_without_losses_has_a_row_of_zeros(tmp_path: Path) -> None:
     (grid,) = losses_grids(await losses(tmp_path, [Told(item="q")]))
     assert grid.rows == (("p", "0"),)
 
 
-async def test_a_benchmark_is_found_in_whatever_case_its_name_is_written(tmp_path: Path) -> None:
+async def test_benchmark_names_are_case_insensitive(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r", [(record("p", benchmark="NoLiMa"), [Told(item="i", state=State.ERROR)])])
     async with Reader.open(folder) as reader:
         for name in ("NoLiMa", "nolima"):

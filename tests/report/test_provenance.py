@@ -1,4 +1,4 @@
-"""Every number of tokens and money says how it was counted and at whose prices, or null where nobody knows."""
+"""Token and cost metrics state how they were counted and with which prices, or null if unknown."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ MODELS = ModelNames(embedding="acme/e1", answering="acme/m1", judge="acme/j1")
 JOB = record("hosted", models=MODELS, **measuring("accuracy", *NAMES))
 VERSIONS = {"packages": {"genai-prices": "1.0"}}
 
-SAID = Usage(input_tokens=10, output_tokens=2, total_tokens=12)
-COUNTED = replace(SAID, estimated=True)
+REPORTED = Usage(input_tokens=10, output_tokens=2, total_tokens=12)
+ESTIMATED = replace(REPORTED, estimated=True)
 
 
 async def shown(
@@ -51,7 +51,7 @@ async def shown(
     return cast("dict[str, dict[str, Any]]", one["metrics"])
 
 
-async def test_every_token_and_cost_metric_has_all_four_fields_by_every_label(tmp_path: Path) -> None:
+async def test_each_token_and_cost_metric_and_label_has_unit_n_unknown_method_and_estimated(tmp_path: Path) -> None:
     found = await shown(tmp_path)
     for name in NAMES:
         one = found[name]
@@ -61,25 +61,25 @@ async def test_every_token_and_cost_metric_has_all_four_fields_by_every_label(tm
             assert part["unit"] == ("tokens" if name.startswith("tokens") else "USD")
 
 
-async def test_what_nobody_told_has_no_method(tmp_path: Path) -> None:
+async def test_unknown_tokens_and_costs_have_no_method(tmp_path: Path) -> None:
     found = await shown(tmp_path)
-    told_of = {name: (found[name]["method"], found[name]["estimated"]) for name in NAMES}
-    assert told_of.pop("tokens_context") == ("chars/4", True)
-    assert set(told_of.values()) == {(None, False)}
+    methods = {name: (found[name]["method"], found[name]["estimated"]) for name in NAMES}
+    assert methods.pop("tokens_context") == ("chars/4", True)
+    assert set(methods.values()) == {(None, False)}
 
 
 @each_row(
     ("usages", "method"),
     [
-        ([SAID, SAID], ("usage", False)),
-        ([COUNTED, COUNTED], ("chars/4", True)),
-        ([SAID, COUNTED], ("usage and chars/4", True)),
-        ([SAID, None], ("usage", False)),
+        ([REPORTED, REPORTED], ("usage", False)),
+        ([ESTIMATED, ESTIMATED], ("chars/4", True)),
+        ([REPORTED, ESTIMATED], ("usage and chars/4", True)),
+        ([REPORTED, None], ("usage", False)),
         ([None], (None, False)),
     ],
 )
 @each_row("role", ["answering", "judge", "embedding"])
-async def test_tokens_are_what_the_service_said_or_what_was_counted_or_both(
+async def test_the_method_of_tokens_is_usage_chars_or_both(
     tmp_path: Path, role: Any, usages: list[Usage | None], method: tuple[str | None, bool]
 ) -> None:
     made = [call(role, cost="0", usage=usage) for usage in usages]
@@ -95,7 +95,7 @@ async def test_tokens_are_what_the_service_said_or_what_was_counted_or_both(
 @pytest.mark.parametrize(
     ("model", "method"), [("builtin/extractive", ("chars/4", True)), ("builtin/scripted", ("usage", False))]
 )
-async def test_a_model_that_nobody_is_called_for_is_counted_as_it_counts_itself(
+async def test_tokens_of_a_built_in_model_have_the_method_of_that_model(
     tmp_path: Path, model: str, method: tuple[str, bool]
 ) -> None:
     found = await shown(tmp_path, job=replace(JOB, models=replace(MODELS, answering=model)))
@@ -114,7 +114,7 @@ TABLE, OWN = "genai-prices 1.0", "prices"
         ({"prices": {"acme/m1": {"input": 1}, "acme/j1": {"input": 1}}}, OWN, OWN, OWN),
     ],
 )
-async def test_money_says_whose_prices_it_is_counted_at(
+async def test_the_method_of_a_cost_names_its_price_sources(
     tmp_path: Path, request_: dict[str, object], answering: str, judge: str, total: str
 ) -> None:
     calls = {
@@ -130,7 +130,7 @@ async def test_money_says_whose_prices_it_is_counted_at(
     assert not any(found[name]["estimated"] for name in methods), "an estimated usage has no price"
 
 
-async def test_a_call_of_a_provider_has_its_own_price_and_a_model_inside_it_the_table_s(tmp_path: Path) -> None:
+async def test_a_provider_call_uses_its_own_price_and_a_model_inside_it_the_price_table(tmp_path: Path) -> None:
     plain, thinking = call("provider", cost="0.01"), call("provider", cost="0.02", tokens=9)
     found = await shown(tmp_path / "a", ingest=[plain], calls={Phase.SEARCH: [thinking]})
     assert (found["cost_ingest"]["method"], found["cost_per_query"]["method"]) == (OWN, TABLE)
@@ -141,7 +141,7 @@ async def test_a_call_of_a_provider_has_its_own_price_and_a_model_inside_it_the_
     assert free["cost_ingest"]["method"] is None, "nothing had a price"
 
 
-async def test_a_run_that_went_on_with_another_price_table_names_both(tmp_path: Path) -> None:
+async def test_a_run_resumed_with_another_price_table_names_both(tmp_path: Path) -> None:
     calls = {Phase.ANSWER: (call("answering", cost="0.5", tokens=10),)}
     folder = await told(tmp_path, "r", [(JOB, [Told(item="q1", calls=calls)])], versions=VERSIONS)
     for version in ("1.0", "2.0"):

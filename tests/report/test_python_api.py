@@ -21,27 +21,27 @@ async def two_runs(workspace: Path) -> None:
     await made(workspace, "r2", [Job(record=record("y"), values=WRONG)])
 
 
-def test_every_function_is_found_in_the_package_itself() -> None:
+def test_the_package_exports_its_functions() -> None:
     for name in ("plan", "run", "resume", "report", "compare", "frames"):
         assert name in bench.__all__
         assert callable(getattr(bench, name))
 
 
-def test_report_and_compare_are_plain_calls_where_no_loop_runs(tmp_path: Path) -> None:
+def test_report_and_compare_work_without_an_event_loop(tmp_path: Path) -> None:
     anyio.run(two_runs, tmp_path)
     assert api.report("r1", workspace=tmp_path).jobs[0].metrics["accuracy"].value == 0.8
     found = bench.compare("r1:x", "r2:y", workspace=tmp_path)
     assert found.comparisons[0].headlines[0].verdict == "A higher"
 
 
-async def test_and_also_inside_a_running_loop(tmp_path: Path) -> None:
+async def test_report_and_compare_work_inside_a_running_event_loop(tmp_path: Path) -> None:
     await two_runs(tmp_path)
     assert api.report("r2", workspace=tmp_path).run_id == "r2"
     found = bench.compare("r1:x", "r2:y", metric="accuracy", workspace=tmp_path)
     assert [row.metric for row in found.comparisons[0].rows] == ["accuracy"]
 
 
-async def test_what_is_run_from_python_can_be_compared_by_name(tmp_path: Path) -> None:
+async def test_a_run_started_from_python_can_be_reported_and_compared(tmp_path: Path) -> None:
     plan = api.plan(
         workspace=tmp_path, benchmarks="demo", providers=["random", "oracle"], answering_model="none", limit=20
     )
@@ -52,7 +52,7 @@ async def test_what_is_run_from_python_can_be_compared_by_name(tmp_path: Path) -
     assert row.found.n == api.report(outcome.run_id, workspace=tmp_path).jobs[0].metrics[row.metric].n
 
 
-async def test_python_refuses_what_the_command_line_refuses(tmp_path: Path) -> None:
+async def test_bench_compare_rejects_what_the_command_line_rejects(tmp_path: Path) -> None:
     await two_runs(tmp_path)
     await made(tmp_path, "r3", [Job(record=record("z", k=5), values=RIGHT)])
     for jobs, told in ((("r1:x",), "two sides"), ((), "no sides"), (("r1:x", "r3:z"), "k: A has 10, B has 5")):

@@ -1,4 +1,4 @@
-"""Which names are those of one model, and which are another's."""
+"""Names that mean the same model."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def test_a_dated_or_shortened_name_is_the_same_model(asked: str, reported: str) 
         ("together/Qwen/Qwen2.5-7B-Instruct", "Qwen/Qwen2.5-7B-Instruct-Turbo"),
     ],
 )
-def test_another_size_version_or_vendor_is_another_model(asked: str, reported: str) -> None:
+def test_a_name_with_another_size_version_or_vendor_is_another_model(asked: str, reported: str) -> None:
     assert not same_model(asked, reported)

@@ -1,4 +1,4 @@
-"""Which test fits which metric, seen through real journals."""
+"""The statistical test of each metric."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Columns = Mapping[str, Mapping[str, float]]
 
 
 def columns(seed: int, factor: float = 1.0) -> dict[str, dict[str, float]]:
-    """Values of three metrics that lean by ``factor``."""
+    """Return random values of four metrics; latencies are multiplied by ``factor``."""
     rng = random.Random(seed)
     return {
         "accuracy": {item: float(rng.random() < 0.5) for item in ITEMS},
@@ -60,7 +60,7 @@ TESTS = {
 
 
 @pytest.mark.parametrize("clusters", TESTS)
-async def test_shares_fractions_percentiles_and_times_each_have_their_test(tmp_path: Path, clusters: int) -> None:
+async def test_each_kind_of_metric_has_its_statistical_test(tmp_path: Path, clusters: int) -> None:
     pair = await compared(tmp_path, columns(1), columns(2, 1.5), clusters=clusters)
     rows = {row.metric: row for row in pair.rows if row.label is None}
     assert tuple(rows[name].found.test for name in columns(1)) == TESTS[clusters]
@@ -70,7 +70,7 @@ async def test_shares_fractions_percentiles_and_times_each_have_their_test(tmp_p
     assert slower.found.b is not None and slower.found.b < 30, "printed in ms, measured in us"
 
 
-async def test_labels_of_the_headline_are_exploratory_and_add_up(tmp_path: Path) -> None:
+async def test_rows_of_question_types_are_exploratory_and_add_up(tmp_path: Path) -> None:
     pair = await compared(tmp_path, columns(3), columns(4))
     labels = [row for row in pair.rows if row.dimension == "question_type"]
     assert [row.label for row in labels] == ["t0", "t1", "t2"]
@@ -78,7 +78,7 @@ async def test_labels_of_the_headline_are_exploratory_and_add_up(tmp_path: Path)
     assert {row.family for row in labels} == {"exploratory"}
 
 
-def test_only_scored_pairs_count_and_the_rest_is_excluded() -> None:
+def test_only_pairs_with_both_values_count() -> None:
     (accuracy,) = open_metrics(["accuracy"], k=10, folder=Path())
     nan = float("nan")
     pairs = PairedValues.of([1.0, nan, 0.0, 1.0], [0.0, 1.0, nan, 1.0], None, labels_in=lambda _: ["x"] * 4)
@@ -86,7 +86,7 @@ def test_only_scored_pairs_count_and_the_rest_is_excluded() -> None:
     assert (found.n, found.excluded, found.a, found.b) == (2, 2, 1.0, 0.5)
 
 
-def test_times_of_nothing_are_left_out_of_ratios() -> None:
+def test_pairs_with_a_time_of_zero_are_excluded_from_ratios() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
     pairs = PairedValues.of([2000.0, 0.0, 4000.0], [1000.0, 5.0, 2100.0], None)
     found = rowtests.compare_metric(latency, pairs)
@@ -94,7 +94,7 @@ def test_times_of_nothing_are_left_out_of_ratios() -> None:
     assert is_time(latency) and found.delta == pytest.approx(0.95, abs=0.1)
 
 
-def test_a_macro_mean_weighs_labels_alike() -> None:
+def test_a_macro_mean_weights_each_label_equally() -> None:
     (macro,) = open_metrics(["accuracy_macro"], k=10, folder=Path())
     left, right = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     labels = ["big"] * 4 + ["small"] * 2
@@ -102,7 +102,7 @@ def test_a_macro_mean_weighs_labels_alike() -> None:
     assert found.test == "macro_t" and found.delta == pytest.approx((0.5 + 0.5) / 2)
 
 
-async def test_one_number_of_all_items_cannot_be_paired_and_is_named(tmp_path: Path) -> None:
+async def test_a_metric_without_values_per_item_is_noted_and_cannot_be_requested(tmp_path: Path) -> None:
     names = ("accuracy", "cost_total")
     assert [can_be_paired(one) for one in open_metrics(names, k=10, folder=Path())] == [True, False]
     changes = measuring(*names)
@@ -126,7 +126,7 @@ def pairs(left: list[float], right: list[float], clusters: list[str] | None = No
     return PairedValues.of(left, right, clusters, labels_in=lambda _: labels)
 
 
-def test_a_part_of_pairs_keeps_values_clusters_and_labels_together() -> None:
+def test_scored_keeps_values_clusters_and_labels_aligned() -> None:
     part = pairs([1.0, 2.0, NAN, 4.0], [5.0, NAN, 7.0, 8.0], ["a", "b", "c", "d"]).scored()
     assert (list(part.left), list(part.right), part.clusters, part.labels_in("x")) == (
         [1.0, 4.0], [5.0, 8.0], ["a", "d"], ["t0", "t1"],
@@ -137,20 +137,20 @@ def test_a_part_of_pairs_keeps_values_clusters_and_labels_together() -> None:
 
 @each_row("name", ["accuracy", "latency_p50", "latency_mean", "accuracy_macro"])
 @each_row(("left", "right"), [([], []), ([NAN], [NAN]), ([1.0, NAN], [NAN, 1.0])])
-def test_nothing_that_pairs_is_a_comparison_without_numbers(name: str, left: list[float], right: list[float]) -> None:
+def test_a_comparison_without_pairs_has_no_values(name: str, left: list[float], right: list[float]) -> None:
     (measure,) = open_metrics([name], k=10, folder=Path())
     found = rowtests.compare_metric(measure, pairs(left, right))
     assert (found.n, found.excluded, found.delta, found.p, found.interval) == (0, len(left), None, None, None)
     assert (found.wins, found.losses, found.ties) == (0, 0, 0)
 
 
-def test_times_that_are_all_nothing_leave_nothing_to_compare() -> None:
+def test_times_that_are_all_zero_leave_no_pair() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
     found = rowtests.compare_metric(latency, pairs([0.0, 0.0], [5.0, 6.0]))
     assert (found.n, found.excluded, found.delta) == (0, 2, None)
 
 
-def test_costs_and_tokens_are_compared_by_difference_in_their_own_unit() -> None:
+def test_costs_and_tokens_are_compared_by_difference() -> None:
     for name, scale in (("cost_per_query", 1.0), ("tokens_context", 1.0)):
         (measure,) = open_metrics([name], k=10, folder=Path())
         assert not is_time(measure) and can_be_paired(measure)
@@ -158,7 +158,7 @@ def test_costs_and_tokens_are_compared_by_difference_in_their_own_unit() -> None
         assert found.delta == pytest.approx(8 / 3 / scale) and found.a == pytest.approx(4.0 / scale)
 
 
-def test_a_single_pair_has_a_difference_and_no_chance() -> None:
+def test_a_single_pair_has_a_difference_but_no_interval() -> None:
     (latency,) = open_metrics(["latency_mean"], k=10, folder=Path())
     found = rowtests.compare_metric(latency, pairs([2000.0], [1000.0]))
     assert found.n == 1 and found.delta == pytest.approx(1.0) and found.interval is None

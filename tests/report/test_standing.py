@@ -1,4 +1,4 @@
-"""How far runs are, what they left and what they published: read from journals by a process that runs nothing."""
+"""Status of runs, files of a report, and the database of results, read from journals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ERROR = Told(item="q3", state=State.ERROR, outcome="timeout")
 ITEMS = [Told(item="q1"), Told(item="q2", state=State.INCORRECT), ERROR]
 
 
-async def test_a_finished_run_stands_with_its_counts(tmp_path: Path) -> None:
+async def test_the_status_of_a_finished_run_has_counts_cost_and_ranges(tmp_path: Path) -> None:
     calls = {Phase.SEARCH: (call("embedding", cost="0.25"),), Phase.ANSWER: (call("answering", cost="1"),)}
     first = record("x", key="a", lane="lane", answer_owner="lane|m", selection={"question_type": ["two", "one"]})
     second = record("x", key="b", lane="lane", answer_owner="lane|m")
@@ -51,14 +51,14 @@ async def test_calls_without_a_known_price_are_counted(tmp_path: Path) -> None:
     assert (found["cost_usd"], found["cost_unknown_calls"]) == ("1", 2)
 
 
-async def test_a_run_that_was_never_held_again_has_no_time_to_go(tmp_path: Path) -> None:
+async def test_a_paused_run_has_no_remaining_time(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.PAUSED, planned=9)
     found = await run_status(folder)
     assert (found["partial"], found["in_progress"], found["eta_s"], found["question_types"]) == (True, 0, None, None)
     assert (found["range"], found["gaps"]) == (None, [])
 
 
-async def test_a_live_run_has_a_holder_items_under_way_and_a_time_to_go(tmp_path: Path) -> None:
+async def test_a_running_run_has_holder_items_in_progress_and_remaining_time(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.RUNNING, planned=9)
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
@@ -66,14 +66,14 @@ async def test_a_live_run_has_a_holder_items_under_way_and_a_time_to_go(tmp_path
     assert found["state"] == "running" and "pid" in str(found["holder"])
     assert (found["completed"], found["failed"], found["in_progress"]) == (2, 1, 6)
     eta = found["eta_s"]
-    assert isinstance(eta, float) and eta > 0, "as long again for each item as those that ended took"
+    assert isinstance(eta, float) and eta > 0, "each pending item takes as long as the ended ones"
     empty = await told(tmp_path, "r2", [(record("x"), [])], state=RunState.RUNNING, planned=9)
     async with Journal.resume(empty) as journal:
         await journal.set_state(RunState.RUNNING)
-        assert (await run_status(empty))["eta_s"] is None, "nothing ended yet"
+        assert (await run_status(empty))["eta_s"] is None, "no item has ended"
 
 
-async def test_the_time_to_go_counts_no_time_between_two_processes(
+async def test_the_remaining_time_ignores_the_time_between_two_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = record("x")
@@ -84,15 +84,15 @@ async def test_the_time_to_go_counts_no_time_between_two_processes(
         await journal.set_state(RunState.RUNNING)
         await journal.record_resume({})
         await journal.flush()
-        assert (await run_status(folder))["eta_s"] is None, "nothing ended in this process"
+        assert (await run_status(folder))["eta_s"] is None, "no item ended in this process"
         for row in rows_of(begun, Told(item="q4")):
             journal.append(row)
         await journal.flush()
         eta = (await run_status(folder))["eta_s"]
-        assert isinstance(eta, float) and eta < 3600, "the journal was begun years before"
+        assert isinstance(eta, float) and eta < 3600, "the journal was started years before"
 
 
-async def test_runs_are_listed_newest_first_and_a_broken_one_with_its_problem(tmp_path: Path) -> None:
+async def test_runs_are_listed_newest_first_and_unreadable_ones_with_a_reason(tmp_path: Path) -> None:
     again = replace(ITEMS[0], epoch=2)
     await told(tmp_path, "r1", [(record("x"), ITEMS), (record("y"), ITEMS)])
     await told(
@@ -121,7 +121,7 @@ async def test_runs_are_listed_newest_first_and_a_broken_one_with_its_problem(tm
 # ------------------------------------------------------------------------------ files
 
 
-async def test_a_report_is_three_files_each_whole(tmp_path: Path) -> None:
+async def test_publish_writes_three_complete_files(tmp_path: Path) -> None:
     job = record("x", **measuring("accuracy"))
     folder = await told(tmp_path, "r1", [(job, [*ITEMS, Told(item="q4", question="\ud800", answer="\u2028")])])
     async with Reader.open(folder) as reader:
@@ -145,7 +145,7 @@ async def lines(*texts: str, fails: bool = False) -> AsyncIterator[str]:
         raise JournalError("torn")
 
 
-async def test_lines_that_end_in_an_error_leave_the_old_file(tmp_path: Path) -> None:
+async def test_replace_lines_keeps_the_old_file_if_the_lines_fail(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     assert await replace_lines(path, lines("a", "b")) == 2
     with pytest.raises(JournalError):
@@ -154,7 +154,7 @@ async def test_lines_that_end_in_an_error_leave_the_old_file(tmp_path: Path) -> 
     assert await replace_lines(path, lines()) == 0 and path.read_text() == ""
 
 
-def test_a_text_is_written_in_utf8_with_its_own_line_ends(tmp_path: Path) -> None:
+def test_replace_text_writes_utf_8_with_unchanged_line_endings(tmp_path: Path) -> None:
     replace_text(tmp_path / "x", "ä\r\n\n\ud800")
     assert (tmp_path / "x").read_bytes() == b"\xc3\xa4\r\n\n\\ud800"
     assert list(tmp_path.iterdir()) == [tmp_path / "x"]
@@ -170,7 +170,7 @@ async def known(workspace: Path) -> dict[str, object]:
         return {f"{job.run_id} {job.provider}": (job, await database.metrics(job)) for job in await database.runs()}
 
 
-async def test_what_a_run_leaves_in_the_database_is_what_a_rebuild_finds(tmp_path: Path) -> None:
+async def test_the_database_after_a_run_equals_that_after_a_rebuild(tmp_path: Path) -> None:
     job = record("x", **measuring("accuracy", "latency_p50"))
     folder = await told(tmp_path, "r1", [(job, ITEMS), (record("y", skipped="no key"), [])])
     await told(tmp_path, "r2", [(job, ITEMS[:1])], state=RunState.PAUSED, planned=2)
@@ -191,12 +191,12 @@ async def test_what_a_run_leaves_in_the_database_is_what_a_rebuild_finds(tmp_pat
     assert (whole.n, whole.n_failed, whole.value, whole.level, whole.method) == (2, 1, 1.0, 0.95, "wilson")
     assert {(m.dimension, m.label) for m in metrics if m.metric == "accuracy"} == {("", ""), ("question_type", "one")}
     skipped, _ = found["r1 y"]  # type: ignore[misc]
-    assert not skipped.valid, "a job that was skipped is no result"
+    assert not skipped.valid, "a skipped job is not a result"
     paused, _ = found["r2 x"]  # type: ignore[misc]
     assert paused.partial and paused.finished_at is not None
 
 
-async def test_a_rebuild_names_the_journals_that_it_could_not_read(tmp_path: Path) -> None:
+async def test_rebuild_names_the_journals_that_it_cannot_read(tmp_path: Path) -> None:
     await told(tmp_path, "r1", [(record("x"), ITEMS)])
     (tmp_path / "checkpoints" / "torn").mkdir()
     (tmp_path / "checkpoints" / "torn" / "journal.sqlite").write_text("no journal at all")
@@ -205,7 +205,7 @@ async def test_a_rebuild_names_the_journals_that_it_could_not_read(tmp_path: Pat
     assert set(await known(tmp_path)) == {"r1 x"}
 
 
-async def test_a_run_that_goes_on_has_not_finished(tmp_path: Path) -> None:
+async def test_a_running_run_has_no_finish_time_in_the_database(tmp_path: Path) -> None:
     folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.RUNNING)
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
@@ -215,7 +215,7 @@ async def test_a_run_that_goes_on_has_not_finished(tmp_path: Path) -> None:
     assert one.finished_at is None and one.partial and one.state == "running"
 
 
-async def test_items_of_the_database_say_how_they_ended(tmp_path: Path) -> None:
+async def test_items_in_the_database_have_state_correct_and_error_kind(tmp_path: Path) -> None:
     import sqlite3
 
     items = [*ITEMS, Told(item="q4", state=State.MEASURED), Told(item="q5", state=State.ABSTAINED)]

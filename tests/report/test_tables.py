@@ -1,4 +1,4 @@
-"""Reports as tables: what stands in a cell, which jobs share a table, how wide it is, and all its forms."""
+"""Reports as tables: cells, jobs of a table, width, and all formats."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def report(*jobs: JobReport, status: RunState = RunState.COMPLETE) -> Report:
         (7.0, "ms", "7.00"),         (0.5, "tokens", "0.5000"), (1500.0, "tokens", "1500.0"),
     ],
 )  # fmt: skip
-def test_a_number_has_the_digits_of_its_unit(value: float | None, unit: str | None, text: str) -> None:
+def test_number_has_the_digits_of_its_unit(value: float | None, unit: str | None, text: str) -> None:
     assert number(value, unit) == text
 
 
-def test_a_value_stands_with_its_interval_where_it_has_one() -> None:
+def test_a_value_is_shown_with_its_interval_if_any() -> None:
     assert with_interval(measured()) == "0.5000 [0.2500, 0.7500]"
     assert with_interval(measured(interval=None)) == "0.5000"
     assert with_interval(measured(value=None)) == "-"
@@ -86,7 +86,7 @@ def test_a_value_stands_with_its_interval_where_it_has_one() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), st.booleans(), st.floats(allow_nan=False), st.integers(), st.text(max_size=8))))
-def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(cells: list[object]) -> None:
+def test_csv_text_cells_are_never_formulas_and_numbers_stay_numbers(cells: list[object]) -> None:
     for before, after in zip(cells, safe_row(cells), strict=True):
         if isinstance(before, str):
             assert isinstance(after, str) and not after.startswith(("=", "+", "-", "@", "\t", "\r"))
@@ -98,7 +98,7 @@ def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay_numbers(cells: list[obje
 # ------------------------------------------------------------------------------ overview
 
 
-def test_the_overview_shows_value_interval_both_denominators_and_what_was_lost() -> None:
+def test_the_overview_shows_value_interval_failures_as_zero_and_counts() -> None:
     one = measured(value_failures_as_zero=0.25, n_failed=4, n_excluded=3, breakdown=typed({"b": 1, "a": 3}))
     other = measured(value=0.75)
     (grid,) = overview(report(job(metrics=(one,), counts={State.CORRECT: 2}), job("y", metrics=(other,))))
@@ -108,12 +108,12 @@ def test_the_overview_shows_value_interval_both_denominators_and_what_was_lost()
         ("y", "0.7500 [0.2500, 0.7500]", "0.7500", "4", "0", "0", "-", "-"),
         ("x", "0.5000 [0.2500, 0.7500]", "-", "4", "2 (2 pending)", "3", "0.5000", "0.5000"),
     )
-    assert [grid.head[at] for at in grid.optional] == ["failures as 0"], "it shows nothing that the score does not"
+    assert [grid.head[at] for at in grid.optional] == ["failures as 0"], "without failures it equals the score"
     assert grid.breaks == ()
     assert grid.right == (1, 2, 3, 4, 5, 6, 7)
 
 
-def test_models_have_a_column_where_they_differ() -> None:
+def test_models_have_a_column_if_they_differ() -> None:
     names = [
         ModelNames(embedding=None, answering="acme/m1", judge=None),
         ModelNames(embedding="(builtin)", answering=None, judge="acme/j"),
@@ -133,7 +133,7 @@ NO_NUMBER = {
 
 
 @pytest.mark.parametrize("why", NO_NUMBER)
-def test_a_job_without_a_number_says_why_and_what_failed(why: str) -> None:
+def test_a_job_without_a_value_shows_the_reason_and_its_failures(why: str) -> None:
     changes, failed, notes = NO_NUMBER[why]
     (grid,) = overview(report(job(**changes), job("y", metrics=(measured(breakdown=typed({"a": 4})),))))  # type: ignore[arg-type]
     assert grid.rows[-1][:6] == ("x", why, "-", "0", failed, "0")
@@ -141,7 +141,7 @@ def test_a_job_without_a_number_says_why_and_what_failed(why: str) -> None:
     assert grid.notes == notes
 
 
-def test_a_title_says_selection_track_state_and_clusters() -> None:
+def test_the_title_shows_selection_track_state_and_clusters() -> None:
     of = {"selection": {"limit": 20, "items": ["a", "b"]}, "track": "vendor", "cluster_by": "corpus"}
     (grid,) = overview(report(job(of=of), status=RunState.PAUSED))
     assert grid.title == (
@@ -152,7 +152,7 @@ def test_a_title_says_selection_track_state_and_clusters() -> None:
     assert "clusters" not in grid.title
 
 
-def test_benchmarks_tracks_and_headlines_never_share_a_table() -> None:
+def test_benchmarks_tracks_and_headlines_have_separate_tables() -> None:
     jobs = [
         job("a"), job("b", of={"benchmark": "tales"}), job("c", of={"track": "vendor"}), job("d"),
         job("e", metrics=(measured("mrr"),)), job("f", invalid=("bad",)),
@@ -161,22 +161,22 @@ def test_benchmarks_tracks_and_headlines_never_share_a_table() -> None:
     assert [[row[0] for row in grid.rows] for grid in grids] == [["a", "d", "f"], ["b"], ["c"], ["e"]]
 
 
-def test_a_retrieval_only_job_with_answer_metrics_is_told_what_they_need() -> None:
+def test_a_retrieval_only_job_with_answer_metrics_gets_a_note() -> None:
     of = {"models": ModelNames(embedding=None, answering=None, judge=None), **measuring("accuracy", "hit_at_5")}
     (grid,) = overview(report(job(of=of, notes=("k is large",)), job("y", of=of)))
     assert grid.notes == ("retrieval only: answer metrics need --answering-model", "x: k is large")
     (scored,) = overview(replace(report(job(of=of, notes=("k is large",))), stored=False))
-    assert scored.notes == ("x: k is large",), "bench score has no flag for a model"
+    assert scored.notes == ("x: k is large",), "bench score has no flag for an answering model"
 
 
-def test_a_retrieval_only_table_has_no_rows_of_answer_metrics() -> None:
+def test_the_matrix_of_a_retrieval_only_job_omits_answer_metrics() -> None:
     of = {"models": ModelNames(embedding=None, answering=None, judge=None), **measuring("accuracy", "hit_at_5")}
     metrics = (measured(value=None), measured("hit_at_5"))
     assert [row[0] for row in matrix(report(job(of=of, metrics=metrics)))[0].rows] == ["hit_at_5"]
 
 
 @each_row(("width", "shown"), [(300, 6), (114, 2), (70, 0), (10, 0)])
-def test_as_many_types_are_shown_as_fit_the_largest_first_and_the_rest_is_told(width: int, shown: int) -> None:
+def test_the_overview_shows_the_largest_question_types_that_fit(width: int, shown: int) -> None:
     sizes = {f"type-{at}-name": at for at in range(1, 9)}
     (grid,) = overview(report(job(metrics=(measured(breakdown=typed(sizes)),))), width=width)
     assert len(grid.head) - 6 == shown
@@ -184,19 +184,19 @@ def test_as_many_types_are_shown_as_fit_the_largest_first_and_the_rest_is_told(w
     assert grid.notes == ("bench results r1 --by question_type shows all 8 types",)
 
 
-def test_types_without_a_value_or_a_name_take_no_column() -> None:
+def test_question_types_without_a_value_or_name_have_no_column() -> None:
     (grid,) = overview(report(job(metrics=(measured(breakdown=typed({"a": 2, "b": 0, "(none)": 2})),))))
     assert grid.head[6:] == ("a",) and grid.notes == ()
 
 
-def test_a_width_counts_every_line() -> None:
+def test_the_width_of_a_grid_includes_separators() -> None:
     assert Grid(title="t", head=("a", "bb"), rows=(("cccc", "d"),)).width == 4 + 3 + 2 + 3
 
 
 # ------------------------------------------------------------------------------ matrix and breakdown
 
 
-def test_the_matrix_is_every_metric_by_every_job() -> None:
+def test_the_matrix_shows_each_metric_of_each_job() -> None:
     jobs = [
         job("x", metrics=(measured(), measured("latency_p50", 12.0, unit="ms"))),
         job("y", metrics=(measured("mrr", 0.25), measured(value=None, n=0))),
@@ -208,7 +208,7 @@ def test_the_matrix_is_every_metric_by_every_job() -> None:
     assert second.rows == (("mrr", "0.2500"), ("accuracy", "-"))
 
 
-def test_the_best_comes_first_and_controls_stand_below_a_line() -> None:
+def test_rows_are_sorted_by_value_with_controls_below_a_line() -> None:
     jobs = [
         job("low", metrics=(measured(value=0.1),)), job("oracle", metrics=(measured(value=1.0),)),
         job("bad", invalid=("too many",)), job("high", metrics=(measured(value=0.9),)), job("random"),
@@ -219,21 +219,21 @@ def test_the_best_comes_first_and_controls_stand_below_a_line() -> None:
     assert matrix(report(*jobs))[0].head == ("metric", "high", "low", "bad", "oracle", "random")
 
 
-def test_a_narrow_screen_may_leave_out_what_says_that_nothing_failed() -> None:
+def test_columns_about_failures_are_optional_if_no_item_failed() -> None:
     (grid,) = overview(report(job(metrics=(measured(value_failures_as_zero=0.5),), counts={State.CORRECT: 4})))
     assert [grid.head[at] for at in grid.optional] == ["excluded", "failed", "failures as 0"]
 
 
-def test_jobs_are_told_apart_by_the_models_in_which_they_differ() -> None:
+def test_job_texts_contain_the_models_that_differ() -> None:
     def of(embedding: str | None, answering: str | None, judge: str | None = None) -> JobReport:
         return job(of={"models": ModelNames(embedding=embedding, answering=answering, judge=judge)})
 
     assert job_texts([of(None, "m1"), of(None, "m2")]) == ["x / m1", "x / m2"]
-    assert job_texts([of("e1", "m1"), of(None, "m1")]) == ["x", "x"], "a provider without embedding is no difference"
+    assert job_texts([of("e1", "m1"), of(None, "m1")]) == ["x", "x"], "a missing embedding model is not a difference"
     assert job_texts([of("e1", "m1"), of("e2", None, "j")]) == ["x / e1 / m1 / none", "x / e2 / none / j"]
 
 
-def test_a_breakdown_is_labels_by_jobs() -> None:
+def test_a_breakdown_has_labels_as_rows_and_jobs_as_columns() -> None:
     jobs = [
         job("x", metrics=(measured(breakdown=typed({"a": 3, "b": 1})),)),
         job("y", metrics=(measured(breakdown=typed({"b": 2}, 0.75)),)),
@@ -254,7 +254,7 @@ HOSTILE = ("a|b", "<script>alert(1)</script>", "[x](javascript:alert(1))", "![x]
 
 
 @each_row("text", HOSTILE)
-def test_markdown_cells_are_text_on_one_line(text: str) -> None:
+def test_markdown_cells_are_escaped_text_on_one_line(text: str) -> None:
     from markdown_it import MarkdownIt
 
     grid = Grid(title=text, head=("a", "b"), rows=((text, "1"),), right=(1,), notes=(text,))
@@ -272,7 +272,7 @@ def test_markdown_cells_are_text_on_one_line(text: str) -> None:
 
 
 class Tags(HTMLParser):
-    """The tags of a page, and its text."""
+    """The tags and the text of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -287,14 +287,14 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def test_markdown_says_which_columns_are_numbers() -> None:
+def test_markdown_aligns_number_columns_right() -> None:
     grid = Grid(title="t", head=("a", "b"), rows=(("x", "1"),), right=(1,), notes=("n",))
     assert markdown(grid) == "### t\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n\n- n\n"
     assert markdown(replace(grid, notes=())) == "### t\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n"
 
 
 @each_row("text", HOSTILE)
-def test_a_static_page_shows_text_as_text_and_asks_nobody(text: str) -> None:
+def test_a_static_page_escapes_text_and_loads_no_resource(text: str) -> None:
     grid = Grid(title=text, head=(text, "b"), rows=((text, "1"),), right=(1,), notes=(text,))
     page = grids_page(text, [grid])
     assert (
@@ -309,13 +309,13 @@ def test_a_static_page_shows_text_as_text_and_asks_nobody(text: str) -> None:
     assert tags.text.count(shown) == 6, "title, heading, grid, column, cell and note"
 
 
-def test_the_page_of_a_run_holds_all_its_tables() -> None:
+def test_the_page_of_a_run_contains_all_its_tables() -> None:
     found = report(job(metrics=(measured(breakdown=typed({"a": 4})),)))
     page = grids_page("Run r1", [*overview(found), *matrix(found), *breakdown(found, "question_type")])
     assert page.count("<table>") == 3 and "<h1>Run r1</h1>" in page and page.count("<td class='number'>") >= 8
 
 
-def test_csv_has_a_line_a_metric_and_label_with_unrounded_values() -> None:
+def test_csv_has_one_line_per_metric_and_label_with_unrounded_values() -> None:
     third = measured(
         value=1 / 3, n_failed=1, n_excluded=2, breakdown={"question_type": {"=x": measured(interval=None)}}
     )
@@ -330,7 +330,7 @@ def test_csv_has_a_line_a_metric_and_label_with_unrounded_values() -> None:
     ]  # fmt: skip
 
 
-def test_the_markdown_report_begins_with_its_state() -> None:
+def test_the_markdown_report_begins_with_the_state() -> None:
     text = report_markdown(report(job(), status=RunState.STOPPED))
     assert text.startswith("# Run r1\n\nState: stopped, numbers can still change. Plan `dddddddddddddddd`.\n")
     assert "State: complete. Plan" in report_markdown(report(job()))
@@ -339,7 +339,7 @@ def test_the_markdown_report_begins_with_its_state() -> None:
 # ------------------------------------------------------------------------------ json
 
 
-def test_a_measurement_says_how_money_and_tokens_were_counted() -> None:
+def test_metric_json_contains_method_and_unknown_count_of_costs() -> None:
     money = measured(
         "cost_total", 1.5, unit="USD", n_unknown=2, method="prices", note="at least", excluded_reasons={"b": 1, "a": 2}
     )
@@ -373,7 +373,7 @@ def rich() -> Report:
     )
 
 
-def test_results_say_of_each_job_what_was_planned_how_it_ended_and_what_it_took() -> None:
+def test_results_json_has_plan_outcomes_and_usage_of_each_job() -> None:
     found = results_json(rich())
     assert [found[name] for name in ("run_id", "status", "partial")] == ["r1", "complete", False]
     jobs = found["jobs"]
@@ -394,7 +394,7 @@ def test_results_say_of_each_job_what_was_planned_how_it_ended_and_what_it_took(
     )  # fmt: skip
 
 
-def test_what_must_repeat_and_what_was_measured_stand_apart() -> None:
+def test_report_json_separates_reproducible_results_from_measurements() -> None:
     found = report_json(rich())
     results, taken = found["results"], found["measured"]
     assert isinstance(results, dict) and isinstance(taken, dict)
@@ -406,10 +406,10 @@ def test_what_must_repeat_and_what_was_measured_stand_apart() -> None:
         assert not told & set(fixed)
         assert set(timed) == {"benchmark", "provider", "metrics"} | told
     text = str(results)
-    assert "r1" not in text, "the id of a run is no result"
+    assert "r1" not in text, "the run id is not part of the results"
 
 
-def test_the_last_event_of_a_run_carries_each_jobs_headline() -> None:
+def test_done_job_has_the_headline_of_a_valid_job() -> None:
     first, second = (done_job(one) for one in rich().jobs)
     headline = first["headline"]
     assert isinstance(headline, dict)
@@ -417,7 +417,7 @@ def test_the_last_event_of_a_run_carries_each_jobs_headline() -> None:
     assert set(first) >= {"benchmark", "provider", "models", "n_planned", "counts", "valid", "usage", "n_pending"}
 
 
-def test_an_overlay_is_told_with_its_scores_and_a_score_above_the_ceiling() -> None:
+def test_results_json_has_overlay_scores_and_above_ceiling() -> None:
     overlay = OverlayRecord(name="audit", sha256="0" * 64, source="us", items={"q1": "wrong", "q2": "vague"})
     scores = GoldScores(raw=0.9, corrected=0.7, ceiling=0.8, n=10, n_listed=2)
     one = job(of={"overlay": overlay}, gold={"accuracy": scores})
@@ -432,6 +432,6 @@ def test_an_overlay_is_told_with_its_scores_and_a_score_above_the_ceiling() -> N
     assert "gold" not in jobs[1]
 
 
-def test_the_spread_within_items_is_told_on_its_own_where_items_were_repeated() -> None:
+def test_metric_json_has_the_spread_of_repeated_items() -> None:
     assert metric_json(measured(spread=0.25))["spread"] == 0.25
     assert "spread" not in metric_json(measured())

@@ -1,4 +1,4 @@
-"""What is said of a row: as much as the numbers carry, in one sentence, and never that two sides are equal."""
+"""Verdicts and conclusions of a comparison; they never claim that two sides are equal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def row(found: Comparison, **changes: object) -> ComparisonRow:
 
 
 FOUND = Comparison(n=50, excluded=0, a=0.7, b=0.5, delta=0.2, p=0.01, mde=0.05, test="paired_t")
-SAID = {
+VERDICTS = {
     "a is higher": (row(FOUND), "A higher", "A higher"),
     "b is higher": (row(replace(FOUND, delta=-0.2)), "B higher", "B higher"),
     "a is slower": (row(FOUND, lower_is_better=True), "B lower, better", "B lower"),
@@ -74,14 +74,14 @@ SAID = {
 }  # fmt: skip
 
 
-@each_row("case", SAID)
-def test_a_verdict_says_what_the_numbers_carry(case: str) -> None:
-    shown, verdict, finding = SAID[case]
+@each_row("case", VERDICTS)
+def test_a_verdict_claims_only_what_the_values_support(case: str) -> None:
+    shown, verdict, finding = VERDICTS[case]
     assert (verdict_of(shown), finding_of(shown)) == (verdict, finding)
     assert shown.verdict == verdict
 
 
-def test_a_p_of_exactly_alpha_is_no_finding() -> None:
+def test_a_p_equal_to_alpha_is_not_a_finding() -> None:
     assert row(replace(FOUND, p=0.05)).better is None
     assert row(replace(FOUND, p=0.0499)).better == "a"
 
@@ -93,13 +93,13 @@ def test_a_p_of_exactly_alpha_is_no_finding() -> None:
         ({"is_ratio": True}, 0.195, "+19.5 %"), ({"is_ratio": True}, 154.04, "+15404 %"), ({}, None, "not known"),
     ],
 )  # fmt: skip
-def test_an_amount_has_a_sign_a_unit_and_no_more_digits_than_help(
+def test_difference_text_has_sign_unit_and_few_digits(
     changes: dict[str, object], value: float | None, text: str
 ) -> None:
     assert difference_text(row(FOUND, **changes), value, sign=True) == text
 
 
-def test_a_small_p_is_not_called_zero() -> None:
+def test_p_text_never_shows_a_small_p_as_zero() -> None:
     assert [p_text(one) for one in (None, 1e-9, 0.04999, 1.0)] == ["-", "<0.0001", "0.0500", "1.0000"]
 
 
@@ -112,33 +112,33 @@ async def compared(workspace: Path, a: dict[str, float], b: dict[str, float], *m
     return compare_sides(groups)
 
 
-async def test_the_sentence_names_the_winner_both_values_the_sample_and_the_chance(tmp_path: Path) -> None:
+async def test_the_conclusion_names_the_better_side_values_pairs_and_p(tmp_path: Path) -> None:
     (pair,) = (await compared(tmp_path, BAD, GOOD)).comparisons
     (text,) = conclusion_sentences(pair)
     assert text.startswith("B (y) is better than A (x) on accuracy: 0.2500 against 0.7500, A - B = -0.5 [-")
     assert text.endswith("over 60 paired items, p = 0.0001.")
 
 
-async def test_a_tiny_p_reads_as_less_than(tmp_path: Path) -> None:
+async def test_a_tiny_p_is_written_as_less_than(tmp_path: Path) -> None:
     (pair,) = (await compared(tmp_path, dict.fromkeys(NAMES, 1.0), dict.fromkeys(NAMES, 0.0))).comparisons
     assert conclusion_sentences(pair)[0].endswith("over 60 paired items, p < 0.0001.")
 
 
-async def test_the_sentence_of_no_finding_says_what_would_have_been_found(tmp_path: Path) -> None:
+async def test_the_conclusion_without_a_finding_names_the_detectable_difference(tmp_path: Path) -> None:
     (pair,) = (await compared(tmp_path, GOOD, NEAR)).comparisons
     (text,) = conclusion_sentences(pair)
     assert text.startswith("Neither side can be called better on accuracy: ")
     assert "would be detected with a power of 80 %" in text
 
 
-async def test_a_correction_that_matters_is_told_beside_the_plain_p(tmp_path: Path) -> None:
+async def test_the_conclusion_shows_the_adjusted_p_if_it_differs(tmp_path: Path) -> None:
     found = await compared(tmp_path, GOOD, NEAR, BAD)
     assert len(conclusions(found)) == 3
     assert ", adjusted 0.0003" in conclusions(found)[1]
     assert "equal" not in " ".join(conclusions(found))
 
 
-async def test_the_noise_of_a_calibrated_judge_is_appended(tmp_path: Path) -> None:
+async def test_judge_noise_of_a_calibrated_judge_is_part_of_verdict_and_conclusion(tmp_path: Path) -> None:
     from bench.plan.job_record import ModelNames
 
     models = ModelNames(embedding=None, answering="acme/m1", judge="acme/j")
