@@ -40,7 +40,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 def builtin_root() -> Path:
     """Return the folder that has the built-in ``configs/`` and ``datasets/``.
 
-    It is part of the installed package, or of the git checkout.
+    The folder is in the installed package, or it is the root of the git checkout.
     """
     package = Path(__file__).resolve().parent.parent
     data = package / "_data"
@@ -71,7 +71,7 @@ class CatalogEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Catalog:
-    """All configs that a workspace can use: its own ones and the built-in ones."""
+    """All configs that a workspace can use: the configs of the workspace and the built-in configs."""
 
     workspace: Path
     roots: tuple[Path, ...]
@@ -259,9 +259,9 @@ def _keys_of(path: Path, text: str, kind: Kind) -> object:
 
 
 def _top_keys(text: str) -> dict[str, object] | None:
-    """Return the top-level keys of a YAML text that a catalog entry needs, with their values.
+    """Return key -> value for the top-level keys that a catalog entry needs.
 
-    Return None if only a YAML parser can read these values.
+    Return None if only a YAML parser can read one of the values.
     """
     found: dict[str, object] = {}
     for key, value, below in _listed_keys(text.splitlines()):

@@ -91,7 +91,7 @@ def keys_of(name: str, info: FieldInfo) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The content of one config file as a tree, with the line and column of each key."""
+    """The parsed content of one config file, with the line and column of each key."""
 
     path: Path
     tree: Mapping[str, object]
@@ -145,7 +145,7 @@ class Source:
 
 
 def _key_of(node: object, part: str | int) -> str | int | None:
-    """Return the key as it is spelled in ``node``; None if the node has no such key."""
+    """Return the key ``part`` as ``node`` spells it; None if ``node`` does not have this key."""
     if isinstance(node, list):
         return part if isinstance(part, int) and 0 <= part < len(node) else None
     if not isinstance(node, Mapping):

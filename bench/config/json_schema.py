@@ -7,7 +7,7 @@ Example::
     json_schema("benchmark")["properties"]["data"]
     BenchmarkFile.model_json_schema(schema_generator=DescribedJsonSchema)["properties"]["name"]["description"]
 
-The source code is read only to make a schema; a run does not need it.
+The source code is read only when a schema is made, never in a run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
 
 
 def json_schema(kind: Kind) -> dict[str, object]:
-    """Return the JSON Schema (draft 2020-12) of one kind of file. It has only the preferred spelling of each key."""
+    """Return the JSON Schema (draft 2020-12) of one kind of file, with only the preferred spelling of each key."""
     schema = _model_of(kind).model_json_schema(by_alias=True, schema_generator=DescribedJsonSchema)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

@@ -1,6 +1,6 @@
 """Parse strict JSON into plain values, and record the line and column of each key and element.
 
-Rejects repeated keys, NaN, infinities, trailing commas, unpaired surrogates and deep nesting::
+Repeated keys, NaN, infinities, trailing commas, unpaired surrogates and deep nesting are errors::
 
     tree, places = parse_json('{"k": 10}', "manifest.json")
     places[("k",)]      # (1, 2): line and column of the key

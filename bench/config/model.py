@@ -11,8 +11,8 @@ Example::
     auth: {type: bearer, envVar: VLLM_API_KEY, optional: true}
     limits: {rpm: 600, concurrency: 16}
     models: {qwen3-8b: {context: 32768, body: {chat_template_kwargs: {enable_thinking: false}}}}
-    refused_field({"model": "x"})                                 # "model"
-    merge_body({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
+    refused_field({"model": "x"})                     # ("model", "the name of the model sets it")
+    merge_body({"a": {"b": 1}}, {"a": {"c": 2}})      # {"a": {"b": 1, "c": 2}}
 
 This example defines the model ``vllm/qwen3-8b``. A file with the name of a built-in endpoint, such as ``openai.yaml``,
 only adds limits and settings. The settings under ``models:`` in a run file take precedence.
@@ -155,15 +155,15 @@ class ModelFile(ConfigModel):
     dialect: Dialect | None = None
     """API of the endpoint; required unless the name is a known prefix"""
     base_url: HttpUrl | None = None
-    """URL of the API with its version segment, in the form that the vendor's clients use"""
+    """URL of the API as the vendor's clients expect it, usually with a version such as /v1"""
     auth: Auth | None = None
     """authentication of requests; by default, requests have none"""
     limits: ModelLimit = ModelLimit()
     """limits, applied to each role separately"""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
-    """seconds per attempt; by default 60"""
+    """maximum seconds of one attempt of a call; by default 60"""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
-    """the vendor's name of a model -> its settings"""
+    """the vendor's name of a model -> settings of the model"""
 
     @property
     def adds_to_known(self) -> bool:
@@ -192,7 +192,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
     ``vllm/qwen3-8b``.
 
     Raises:
-        UsageError: a name has no endpoint, or a setting does not apply to its model.
+        UsageError: the prefix of a name is unknown, or a setting has no effect for its model.
     """
     found = dict(files)
     for name, own in settings.items():

@@ -140,10 +140,10 @@ def singular_and_plural(plural: str) -> AliasChoices:
 
 
 class MetricChoice(ConfigModel):
-    """One entry of ``metrics``: a name, or a name with parameters and breakdowns."""
+    """One entry of ``metrics``: a name, or an object with a name and options."""
 
     name: str
-    """a name or alias of bench list metrics"""
+    """name or alias of a metric, as bench list metrics shows it"""
     method: str | None = None
     """the evaluator whose verdicts the metric reads"""
     config: Mapping[str, object] = Field(default_factory=dict)

@@ -55,13 +55,13 @@ def turn_text(turn: Turn) -> str:
 
 
 def render_turn(turn: Turn) -> str:
-    """Return ``SPEAKER: text`` or ``ROLE: text`` for a turn; the text alone if both are unknown."""
+    """Return ``SPEAKER: text`` or ``ROLE: text`` for a turn. If speaker and role are unknown, return only the text."""
     who = turn.speaker or turn.role
     return f"{who}: {turn_text(turn)}" if who else turn_text(turn)
 
 
 def turn_object(turn: Turn) -> dict[str, str]:
-    """Return a turn as a JSON object with ``content``, and with ``speaker`` or ``role`` if one is known."""
+    """Return a turn as a JSON object with ``content`` and, if one is known, ``speaker`` or ``role``."""
     who = {"speaker": turn.speaker} if turn.speaker else {"role": turn.role} if turn.role else {}
     return {**who, "content": turn_text(turn)}
 
@@ -140,7 +140,7 @@ def _truncate(argument: str | None) -> Filter:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The filter ``join``: it joins the elements of a list to one text. Nulls are left out."""
+    """The filter ``join``, which joins the elements of a list to one text. Nulls are left out."""
 
     separator: str
 

@@ -130,7 +130,7 @@ class RateLimit(ConfigModel):
     batch_delay_ms: Pause = 0
     """minimum milliseconds between two add calls; the larger of batch_delay_ms and add_delay_ms is used"""
     max_retries: Retries = 3
-    """maximum number of attempts after the first one"""
+    """maximum number of attempts after the first attempt"""
     retry_delay_ms: Pause = 2000
     """maximum milliseconds before the first retry. The maximum doubles with each retry, and the actual pause is random
     up to the maximum"""

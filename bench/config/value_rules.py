@@ -104,7 +104,7 @@ _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
 class _NestedRepeat(ValueError):
-    """The error for a repeat whose content can match in several ways, such as ``(a+)+``."""
+    """The error for a repeated part that can match in several ways, such as ``(a+)+``."""
 
 
 def pattern_problem(pattern: str, *, groups: int | None = 1) -> str | None:
@@ -132,7 +132,7 @@ def _ways(tree: Any) -> int:
     """Return the number of ways in which an expression can match at one position of the longest allowed text.
 
     Raises:
-        _NestedRepeat: the content of a repeat can match in several ways.
+        _NestedRepeat: a repeated part can match in several ways.
     """
     return math.prod(_ways_of(str(code), argument) for code, argument in tree)
 

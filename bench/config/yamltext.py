@@ -1,7 +1,7 @@
 """Parse one YAML 1.2 document into plain values, and record the line and column of each key and element.
 
-Rejects repeated keys, tabs, tags, merge keys, recursive aliases, and aliases that expand to more than 10,000 nodes.
-Keys are always text (``1:`` and ``"1":`` are the same key), and dates stay text::
+Errors are repeated keys, tabs, tags, merge keys, recursive aliases, and aliases that expand to more than 10,000 nodes.
+Keys are always text: ``1:`` and ``"1":`` are the same key. Dates stay text::
 
     tree, places = parse_yaml("data:\\n  type: local\\n", "demo.yaml")
     places[("data", "type")]     # (2, 3)

@@ -86,7 +86,7 @@ class BenchmarkFile(ConfigModel):
     aliases: tuple[Segment, ...] = ()
     """alternative names"""
     extends: str | None = None
-    """name of another benchmark; its keys apply where this file does not set them"""
+    """name of another benchmark, whose keys are used if this file does not set them"""
     data: Data
     """location of the rows"""
     fields: SchemaSection = Field(alias="schema")
@@ -197,7 +197,7 @@ class MatchOptions(ConfigModel):
 
 
 class BenchmarkConfig(BenchmarkFile):
-    """A benchmark config from either dialect. Only the manifest dialect sets the fields that this class adds."""
+    """A benchmark config from a YAML file or a manifest. Only manifests set the fields that this class adds."""
 
     row_id_candidates: tuple[str, ...] = ()
     """fields that can be the id of a row; the first field that row 1 has is used. If row 1 has none of the fields, the

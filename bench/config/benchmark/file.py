@@ -7,7 +7,7 @@ Example::
     config = read_benchmark(Path("configs/benchmarks/demo.yaml"), find=catalog_path)
     config.notes        # notes for the user
     problems_of(config)     # [ConfigError('demo.yaml:1:1: name "demo2" must equal the file name "demo"')]
-    notes_of(config)        # ('runtime.checkpointing: false has no effect: a run always has its journal',)
+    notes_of(config)        # ('runtime.resumable: false has no effect: every run has a journal ...',)
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ class LlmAsJudge(ManifestPart):
     type_field: FieldPath | None = None
     """path of the question type"""
     type_instructions_file: str | None = None
-    """JSON file next to this one: question type -> instruction for the judge; _default is for all other types"""
+    """JSON file next to this file: question type -> instruction for the judge; _default is for all other types"""
 
 
 class DeletionCheck(ManifestPart):
@@ -192,7 +192,7 @@ class Manifest(ManifestPart):
     aliases: tuple[Segment, ...] = ()
     """alternative names"""
     extends: str | None = None
-    """name of another benchmark; its keys apply where this file does not set them"""
+    """name of another benchmark, whose keys are used if this file does not set them"""
     data_file: str
     """file with the rows: .json, .jsonl or .csv, next to this file"""
     sha256: Sha256 | None = None
@@ -204,7 +204,7 @@ class Manifest(ManifestPart):
     evaluation: Annotated[ExactMatch | LlmAsJudge | DeletionCheck, Field(discriminator="protocol")]
     """evaluation of answers"""
     metrics: tuple[str, ...]
-    """names or aliases of bench list metrics"""
+    """names or aliases of metrics, as bench list metrics shows them"""
     required_capabilities: tuple[Capability, ...]
     """operations that a provider must support; a provider without them is skipped"""
     flatten: ItemFlatten | None = None
@@ -220,7 +220,7 @@ class Manifest(ManifestPart):
     timezone: Zone = "UTC"
     """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()
-    """strptime formats that are tried before the built-in ones"""
+    """strptime formats that are tried before the built-in formats"""
     overlay: str | None = None
     """NAME of the file overlays/NAME.yaml next to this file, which lists disputed gold answers"""
     cluster_by: Literal["corpus"] | None = "corpus"

@@ -39,7 +39,7 @@ class Criterion(ConfigModel):
     """Conditions on a value. The value must meet all conditions that are set."""
 
     differs: Scalar | None = Field(default=None, alias="not")
-    """the value differs from this one; both are compared as text"""
+    """the value differs from this value; the two are compared as text"""
     like: str | None = None
     """the value matches this pattern, in which * matches anything"""
     above: float | None = None
@@ -76,7 +76,7 @@ class FieldStep(ConfigModel):
     key: FieldValue | None = None
     """path of the key in each row of the joined file; a row is joined if its key equals the value at ``by``"""
     by: FieldValue | None = None
-    """path of a value in a row of the benchmark; for a list, one row per element is joined, in order"""
+    """path of a value in a row of the benchmark; if the value is a list, one row per element is joined, in order"""
     many: bool = False
     """true: all rows with the key are joined, even if there are none; false: exactly one row must have the key"""
 
@@ -108,7 +108,7 @@ class Data(ConfigModel):
     """path of the downloaded file, by default datasets/NAME/FILE; type local: set it to the value of ``path`` if users
     must provide the file"""
     format: Format | None = None
-    """file format; by default from the suffix"""
+    """file format; unset: the suffix of the file name decides"""
     sha256: Sha256 | None = None
     """SHA-256 of the file; another digest is an error"""
     fetch: Mapping[str, str] = Field(default_factory=dict)
@@ -151,7 +151,7 @@ class ItemSchema(ConfigModel):
     caption: FieldValue | None = None
     """JSONPath of the caption of the turn's picture"""
     id: FieldValue | None = None
-    """JSONPath of the id of the turn; for a session that is a single turn object, the id of the session"""
+    """JSONPath of the id of the turn. If a session is a single turn object, it is the id of the session"""
     date: FieldValue | None = None
     """JSONPath of a turn's own date"""
 
@@ -258,12 +258,13 @@ class SchemaSection(ConfigModel):
     choice_answer: FieldValue | None = None
     """path of the right choice"""
     context: ContextSection | Annotated[tuple[ContextSection, ...], Field(min_length=1)]
-    """location of the history; a list: several histories, one after the other"""
+    """location of the history. A list has the locations of several histories, which follow one after the other"""
     questions: Questions | Annotated[tuple[Questions, ...], Field(min_length=1)] | None = None
-    """location of nested questions, which share the row's corpus; a list: several lists, one after the other"""
+    """location of nested questions, which share the row's corpus. A list has several locations, which are read one
+    after the other"""
     metadata: Mapping[str, FieldValue] = Field(default_factory=dict)
-    """name -> path. ``questionType`` and ``questionDate`` set type and date of the item. Other values are never sent to
-    a provider"""
+    """name -> path of a value of the item. ``questionType`` and ``questionDate`` set its type and date. Other values
+    are never sent to a provider"""
 
     @property
     def contexts(self) -> tuple[ContextSection, ...]:
@@ -290,7 +291,7 @@ class SchemaSection(ConfigModel):
 
 class QuestionType(ConfigModel):
     name: str
-    """name of the type, as in the items"""
+    """name of the type, as the items have it"""
     evaluation_prompt: str = "default"
     """name of the judge prompt for this type"""
     allow_off_by_one: bool = False
@@ -395,7 +396,7 @@ class ChunkSection(ConfigModel):
 
 class Preprocessing(ConfigModel):
     escape_html: bool = False
-    """escape HTML in the stored text; the run is marked as altered"""
+    """true: HTML in the stored text is escaped, and the run is marked as altered"""
     remove_roles: tuple[str, ...] = ()
     """roles whose turns are not ingested"""
     remove_fields: tuple[str, ...] = ()
@@ -410,7 +411,7 @@ class Ingestion(ConfigModel):
     date_header: Literal["session", "always", "never"] = "session"
     """session: only session memories begin with their date; always: all memories; never: none"""
     batch_size: Positive | None = None
-    """memories per add call; the provider's limit still applies; unset: the provider's limit"""
+    """maximum memories per add call, if the provider's limit is not lower; unset: the provider's limit"""
     delay_between_batches: Milliseconds = 0
     """minimum milliseconds between two add calls of a corpus"""
     preprocessing: Preprocessing = Preprocessing()
@@ -442,7 +443,8 @@ _METHOD_ALIASES = {"llm-as-judge": "llm-judge", "locomo_qa_score": "locomo-f1", 
 
 class ModelChoice(ConfigModel):
     model: str | None = None
-    """full model name, provider/model; a flag of the run takes precedence; if both are unset, no model is used"""
+    """full model name, provider/model. A flag of the run takes precedence. If flag and key are unset, no model is
+    used"""
     temperature: Temperature = 0
     """sampling temperature; 0 makes replies as deterministic as the model allows"""
     max_tokens: PositiveInt | None = None
@@ -552,7 +554,7 @@ class MetricEntry(ConfigModel):
     """A metric with parameters."""
 
     name: str
-    """a name or alias of bench list metrics"""
+    """name or alias of a metric, as bench list metrics shows it"""
     method: str | None = None
     """the evaluator whose verdicts the metric reads"""
     config: Mapping[str, object] = Field(default_factory=dict)

@@ -137,7 +137,7 @@ UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "tu
 class ConfigOrigin:
     """The files of one config: the file itself first, then the files that it extends.
 
-    ``aliases`` has key path in the config model -> key path in the files, if the two paths differ.
+    ``aliases`` maps a key path of the config model to the key path in the files, if the two paths differ.
     """
 
     sources: tuple[Source, ...]

@@ -118,8 +118,8 @@ def scope_of(value: object) -> RowScope | None:
 def elements(path: Value, value: object) -> list[tuple[str, object]]:
     """Return (place, element) for each element that a path finds; a place is a text such as ``sessions[2]``.
 
-    For a path with ``[*]``, the elements are its values without nulls. For any other path, they are the elements of the
-    list at the path. Each element has a scope if ``value`` has one.
+    For a path with ``[*]``, the elements are the values of the path, without nulls. For any other path, the elements
+    are those of the list at the path. Each element has a scope if ``value`` has one.
     """
     scope = scope_of(value)
     if path.single:
@@ -231,7 +231,7 @@ class _TemplateValue(_ScopeValue):
 
 @dataclass(frozen=True)
 class _Alternatives(_ScopeValue):
-    """A list of alternatives. The first one with a value is used."""
+    """A list of alternatives. The first alternative with a value is used."""
 
     values: tuple[Value, ...] = ()
 

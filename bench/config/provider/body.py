@@ -59,7 +59,7 @@ class Node(Protocol):
     """One node of a compiled body."""
 
     def fill(self, scope: Scope) -> object:
-        """Return the value of the node for these variables; ``ABSENT`` if the node is left out.
+        """Return the value of the node for the values in ``scope``; ``ABSENT`` if the node is left out.
 
         Raises:
             ValueMissing: a path matches nothing, or a value has the wrong type.
@@ -135,7 +135,7 @@ class TextNode:
 
 @dataclass(frozen=True, slots=True)
 class ObjectNode:
-    """A node that is a JSON object. A key is left out if its value is absent."""
+    """A node that is a JSON object. A key is left out if its value is ``ABSENT``."""
 
     entries: tuple[tuple[str, Node], ...]
 
@@ -150,7 +150,7 @@ class ObjectNode:
 
 @dataclass(frozen=True, slots=True)
 class ListNode:
-    """A node that is a JSON list. Absent elements are left out."""
+    """A node that is a JSON list. An element is left out if its value is ``ABSENT``."""
 
     elements: tuple[Node, ...]
 
@@ -214,7 +214,7 @@ class JsonTextNode:
 
 
 class JsonLines(str):
-    """A text with one JSON value per line. It is the whole body and is sent unchanged."""
+    """A whole body with one JSON value per line, which is sent unchanged."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""The checks of a provider file that compare several of its blocks.
+"""Checks that compare several blocks of a provider file.
 
 A check takes the file and the parsed config. It yields one error per problem, with line and column. `CHECKS` lists all
 checks.
@@ -6,7 +6,7 @@ checks.
 Example::
 
     [error for check in CHECKS for error in check(source, config)]
-    # [ConfigError('acme.yaml:4:1: type hosted needs connection.baseUrl')]
+    # [ConfigError('acme.yaml:4:1: type "hosted" needs "connection.baseUrl"')]
 """
 
 from __future__ import annotations

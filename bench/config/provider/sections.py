@@ -76,7 +76,7 @@ def _http_url(text: str) -> str:
 
 
 def check_address(url: str, where: str | None = None) -> str:
-    """Return a base URL without a slash at its end; a URL with unresolved variables is not checked.
+    """Return a base URL without a slash at its end. A URL with unresolved variables is not checked.
 
     Raises:
         ConfigError: the URL is not an http(s) base URL.
@@ -133,7 +133,7 @@ class Connection(ConfigModel):
     connect_timeout: Milliseconds = 10_000
     """maximum milliseconds to connect"""
     max_response_bytes: Annotated[int, Field(ge=1, le=2**30)] = 8 * 1024 * 1024
-    """maximum bytes of a response; a larger one is an error"""
+    """maximum bytes of a response; a larger response is an error"""
     headers: dict[str, HeaderValue] = Field(default_factory=dict)
     """headers of every call; a key belongs in auth"""
 
@@ -167,7 +167,7 @@ class Auth(ConfigModel):
         return self
 
     def credentials(self, environment: Environment, *, user: str) -> tuple[dict[str, str], list[tuple[str, str]]]:
-        """Return (headers, URL parameters) that contain the key. Both are empty if the key is optional and not set.
+        """Return (headers, URL parameters) with the key. If the key is optional and not set, they are empty.
 
         ``user`` is the provider or model that needs the key, for errors.
         """
@@ -240,7 +240,7 @@ class Chunk(ConfigModel):
     size: PositiveInt
     """size of a chunk in tokens"""
     overlap: NonNegativeInt = 0
-    """number of tokens that a chunk shares with the next one"""
+    """number of tokens that a chunk shares with the next chunk"""
 
 
 class Batch(ConfigModel):
@@ -260,7 +260,7 @@ class Split(ConfigModel):
     max_chars: PositiveInt
     """maximum characters of a piece; memories are cut at the end of a paragraph, sentence or word"""
     overlap: NonNegativeInt = 0
-    """number of characters that a piece shares with the next one"""
+    """number of characters that a piece shares with the next piece"""
 
     @model_validator(mode="after")
     def _moves_on(self) -> Self:
@@ -280,14 +280,14 @@ class IngestSection(ConfigModel):
     """text of a turn: plain, speaker, dated, or a template with speaker, when and content; unset: the benchmark's
     text"""
     timestamp: Literal["iso", "date", "unix", "unix_ms", "omit"] = "iso"
-    """format of $.when in UTC: iso: ISO 8601; date: only the date; unix, unix_ms: seconds or milliseconds since 1970;
+    """format of $.when in UTC. iso: ISO 8601; date: only the date; unix, unix_ms: seconds or milliseconds since 1970;
     omit: null"""
     batch: Batch = Batch()
     """limits of one add call"""
     split: Split | None = None
     """how memories that are too long for the service are split"""
     order: Literal["serial", "parallel"] = "serial"
-    """add calls of one namespace: one after the other, or several at the same time"""
+    """serial: the add calls of a namespace are sent one after the other; parallel: several are sent at the same time"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
     """what to do if it is unknown whether an add was stored. repeat: send the add again; probe: check by a count or
     search; reset: repeat if the add is idempotent, otherwise probe"""

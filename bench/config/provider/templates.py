@@ -3,7 +3,7 @@
 Example::
 
     chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; no capture defines it
-    chroma.yaml:33:21: "$.documents[" is not a valid JSONPath: expected an index
+    chroma.yaml:33:21: "$.documents[" is not a valid JSONPath: unexpected end of query
 
 The checks read the file before it is converted to a model. So a file with unknown keys is checked too, and all errors
 are reported together.
