@@ -50,7 +50,8 @@ def _command(app: App, title: str) -> Iterator[str]:
         yield table(["flag", "value", "default", "meaning"], map(_row, own))
     if len(own) < len(arguments):
         some = len(arguments) - len(own) < len(_run_flags())
-        yield f"Also takes {'the selection flags' if some else 'every flag'} of [bench run](#bench-run)."
+        taken = "the flags from `--limit` to `--seed`" if some else "every flag"
+        yield f"Also takes {taken} of [bench run](#bench-run)."
 
 
 def _described(docstring: str) -> Iterator[str]:

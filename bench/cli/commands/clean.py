@@ -44,7 +44,9 @@ def clean(
     forget: Many = None,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
 ) -> int:
-    """Delete old runs. Without --yes, only list them with their sizes. Namespaces left at providers are cleared first.
+    """Delete old runs, after clearing the namespaces that they left at providers.
+
+    Without --yes, only list the runs with their sizes.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ def keys_revoke(
     reason: str | None = None,
     key_dir: Path | None = None,
 ) -> int:
-    """Stop trusting a key from a log index on.
+    """Revoke a key: its signatures count only for log entries before --from-index.
 
     Parameters
     ----------
