@@ -1,7 +1,7 @@
 """Store the journals that the shards of a cluster run returned, and compute the progress of the run from them.
 
-A shard is a part of the run's items. Its journal is kept here until the run is complete. Shards that still run on other
-machines are not counted, because they report only to the coordinator.
+A shard is a part of the run's items. Its journal is kept here until the run is complete. A shard that still runs on
+another machine is not counted, because it reports only to the coordinator.
 
 Example::
 

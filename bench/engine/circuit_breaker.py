@@ -1,5 +1,6 @@
-"""Stop the jobs of a lane if their provider or model refuses all calls, or if the first items all fail with the same
-error.
+"""Stop the jobs of a lane early.
+
+The reason can be that a provider or model refuses all calls, or that the first items all fail with the same error.
 
 Example::
 

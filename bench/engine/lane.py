@@ -4,8 +4,8 @@ Example::
 
     await run_lane(lane)        # an OpenLane of `bench.engine.lane_setup.open_lanes`
 
-Several lanes can search the same ingested memories. Then the first of these lanes prepares each corpus once, and runs
-each item for all of these lanes.
+Several lanes can search the same ingested memories. Then one of these lanes ingests each corpus once, and runs each
+item for all of these lanes.
 """
 
 from __future__ import annotations

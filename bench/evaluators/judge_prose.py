@@ -1,7 +1,7 @@
 """Read the verdict in a judge's free text, without the text that the judge only quotes.
 
-The verdict can be the whole text, follow a label, be the first or last line, be the first word, or be in a sentence
-such as "the answer is correct". If a later sentence contradicts the verdict, the result is ``conflict``.
+The verdict can be the whole text, the text after a label, the first or the last line, the first word, or part of a
+sentence such as "the answer is correct". If a later sentence contradicts the verdict, the result is ``conflict``.
 
 `own_lines` removes quotations: text in quotation marks or backticks, code fences, block quotes, JSON, markup elements,
 and lines of the judged answer. A single quoted word that is a verdict is kept and marked with ``QUOTED``.

@@ -8,8 +8,10 @@ Example::
     parse_wait_s("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
     parse_wait_s("1m30s", now=0.0) == 90.0
 
-1. A call takes a *place* at the endpoint. The concurrency limit is the number of places.
-2. The call waits until it is first in line.
+A call passes these steps:
+
+1. The call takes a *place* at the endpoint. The concurrency limit is the number of places.
+2. The call waits until it is the first in line.
 3. The first call waits until the pause, the interval and the rate of the endpoint allow a request.
 4. This call takes one of the slots that all endpoints share, checks step 3 again, and is sent.
 """

@@ -7,9 +7,9 @@ Example::
     vectors = open_embedder("text-embedding-3-small", http=http, environment=environment)
     vectors = open_embedder("local/bge-small-en-v1.5", http=http, environment=environment)      # in this process
 
-The API key is read when a model is opened, so a missing variable is a `ConfigError` before the run starts. A prefix
-that is neither built in nor the name of a config file is looked up in the entry points ``bench.models``. Each of these
-is a function ``(name, *, http, environment, role) -> Model``.
+The API key is read when a model is opened, so a missing variable is a `ConfigError` before the run starts. The prefix
+of a name ends at the first ``/``. If the prefix is neither built in nor the name of a config file, it is looked up in
+the entry points ``bench.models``. Each entry point is a function ``(name, *, http, environment, role) -> Model``.
 """
 
 from __future__ import annotations

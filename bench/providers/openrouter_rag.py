@@ -1,6 +1,7 @@
 """Plain vector search: split texts into chunks, embed these with OpenRouter, and compare by cosine.
 
-The other retrieval algorithms are compared with this provider. They add the text of a model to the same chunks::
+The other retrieval algorithms are compared with this provider. They use the same chunks, and add the text of a model to
+each chunk::
 
     type: local
     adapter: bench.providers.openrouter_rag:OpenrouterRag

@@ -12,7 +12,7 @@ In the formulas, each value is the sum over all items, epochs and attempts of a 
   no judge.
 * cost per correct answer = (build + search + answer calls) / correct answers. If another run paid for the build, its
   price is included.
-* context share = context tokens of the answers / tokens of their corpora, where four characters count as one token.
+* context share = context tokens of the answers / tokens of their corpora. Both are estimated by the method ``chars/4``.
 * full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers. This
   is the cost of a question if the prompt contained the whole corpus.
 * break-even = the smallest number of questions n on one corpus for which the memory is cheaper: build / corpora + n x

@@ -1,8 +1,8 @@
 """Compute the coordinates of charts. Templates draw the charts as SVG.
 
-The charts need no script and are readable in gray and in dark mode:
+The charts need no script. A `RowChart` has rows on one horizontal scale, each with a name, a drawing and a value as
+text. Each function creates one kind of chart:
 
-* ``RowChart``: rows on one horizontal scale, each with a name, a drawing and a value as text.
 * ``intervals``: values with their intervals, such as accuracy by provider or question type.
 * ``latencies``: one histogram of times per row, on a logarithmic scale, with a line at the median.
 * ``progress_chart``: the share of ended items over time, with one row per job.

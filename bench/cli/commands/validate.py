@@ -1,4 +1,4 @@
-"""``bench validate``: check config files. The folder or the keys of a file show its kind.
+"""``bench validate``: check config files. The kind of a config is recognized by its folder or its keys.
 
 Each error has its position in the file. A missing environment variable or extra is only a note here, although it is an
 error in ``bench run``::

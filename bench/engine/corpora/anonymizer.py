@@ -1,7 +1,7 @@
 """Replace the ids of a dataset by hashed ids for providers, and map the hashed ids of hits back.
 
 Ids of a dataset can reveal answers: the gold sessions of LongMemEval start with ``answer_``. So each memory, session,
-corpus and item gets a hashed id, which is equal in every run.
+corpus and item gets a hashed id, the same in every run.
 
 Example::
 

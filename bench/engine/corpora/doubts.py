@@ -5,8 +5,8 @@ Example::
     settled = await resolve_doubts(ingest, doubts=[7])      # True: resolved; False: cannot be determined; or a Failure
 
 If the provider's config has ``on_unknown: repeat``, the batch is sent again. Otherwise, the provider is asked for the
-number of memories in the namespace. If this number is not sufficient, the module searches for the memories of the
-batch.
+number of memories in the namespace. If this number does not give the answer, the module searches for the memories of
+the batch.
 """
 
 from __future__ import annotations

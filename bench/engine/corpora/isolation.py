@@ -1,17 +1,18 @@
 """Check that searches in one corpus do not find memories of another corpus.
 
-Three checks do not use the text of a question. In addition, each hit of a search is checked for ids and texts that were
-sent only to the namespace of another corpus.
+Three checks use no text of a question:
+
+* Emptiness probe: before the ingest, a search in the namespace must find nothing.
+* Sentinel: when the index is ready, a search for the start of a memory must find a memory of the corpus.
+* Canary, with ``--isolation full``: a search for the start of a memory of another corpus must not find this memory.
+
+In addition, the ids and texts of each hit are compared with those that were sent to other namespaces.
 
 Example::
 
     ownership = Ownership()
     ownership.register(CorpusNamespace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
     ownership.owner_of(hit, place, anonymized)        # the CorpusNamespace of another corpus, or None
-
-* Emptiness probe: before the ingest, a search in the namespace must find nothing.
-* Sentinel: when the index is ready, a search for the start of a memory must find a memory of the corpus.
-* Canary, with ``--isolation full``: a search for the start of a memory of another corpus must not find this memory.
 
 Each result is written to the journal and to the receipt.
 

@@ -6,8 +6,8 @@ Example::
     order_agreement([1, 2, 0], 2)       # 0.8: all in order, and one unexpected event
     bench.metrics.score("order_agreement", order=[1, 3, 2], events=3)
 
-For each event of the answer, ``order`` contains the number of the matching expected event, or 0 without a match. If an
-expected event occurs several times, only its first occurrence counts.
+The input ``order`` contains one number for each event of the answer: the number of the matching expected event, or 0 if
+no event matches. If an expected event occurs several times, only its first occurrence counts.
 
 The value is computed from Kendall's tau-b and the F1 of the matched events. The tau-b is computed over the expected
 events and the unmatched events of the answer. Events that are missing in one of the two orders are tied at its last

@@ -1,6 +1,6 @@
 """Run the doctor: sixteen checks that a provider must pass before its results are meaningful.
 
-``bench doctor NAME`` and the contract suite of the tests use the same list::
+``bench doctor NAME`` and the tests of the providers use the same checks::
 
     report = await examine(config, context, tell=print)      # each check as it begins
     report.ok, [(check.name, check.outcome, check.detail) for check in report.checks]

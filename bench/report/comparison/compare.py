@@ -1,4 +1,4 @@
-"""Compare two or more jobs over the items that they share, if their settings are comparable.
+"""Compare two or more jobs over the items that these jobs share, if their settings are comparable.
 
 ``compare_sides`` compares every pair of jobs, and ``compare_pair`` compares one pair. A comparison has one row per
 metric. A headline metric also has one row per label, such as a question type. Items that only one job has are left out

@@ -1,6 +1,6 @@
 """Create the documents of a comparison and of the leaderboard.
 
-A comparison is as in ``bench compare --json``, with its result in words.
+The document of a comparison is the JSON of ``bench compare --json``, with the result in words.
 
 Example::
 
