@@ -1,6 +1,6 @@
 """Parse one YAML 1.2 document into plain values, and record the line and column of each key and element.
 
-Errors are repeated keys, tabs, tags, merge keys, recursive aliases, and aliases that expand to more than 10,000 nodes.
+Repeated keys, tabs, tags, merge keys, recursive aliases, and aliases that expand to more than 10,000 nodes are errors.
 Keys are always text: ``1:`` and ``"1":`` are the same key. Dates stay text::
 
     tree, places = parse_yaml("data:\\n  type: local\\n", "demo.yaml")

@@ -7,7 +7,7 @@ Example::
     config = Catalog.load(Path(".")).benchmark("locomo")
     config.search.default_limit, config.unit, config.evaluation.method      # 10, "session", "locomo-f1"
     config.judge_prompt("temporal", abstention=False)                       # ("temporal", "...") or None
-    config_sha256(config)       # 64 hex digits; the same for either dialect of the same config
+    config_sha256(config)       # 64 hex digits
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class BenchmarkFile(ConfigModel):
     corpus: FieldOnly | None = None
     """rows with the same value of this field share one corpus; unset: each row is its own corpus"""
     visibility: Visibility | None = None
-    """cut-off of the history of an item; items with different cut-offs are in different corpora"""
+    """end of the history that an item can use; items with different ends are in different corpora"""
     overlay: str | None = None
     """NAME of the file overlays/NAME.yaml next to this file, which lists disputed gold answers"""
     cluster_by: Literal["corpus"] | None = "corpus"

@@ -226,7 +226,7 @@ class Choices(ConfigModel):
     from_: FieldPaths = Field(alias="from")
     """path of the choices, or a list of paths, one per choice"""
     shuffle: bool = False
-    """true: shuffle the choices; the order depends on the item only"""
+    """true: shuffle the choices; their order depends only on the item, so it is the same in every run"""
 
 
 class RubricPoints(ConfigModel):
@@ -400,7 +400,7 @@ class Preprocessing(ConfigModel):
     remove_roles: tuple[str, ...] = ()
     """roles whose turns are not ingested"""
     remove_fields: tuple[str, ...] = ()
-    """keys that are removed from each turn before rendering"""
+    """keys that are removed from each turn before the text of the turn is made"""
     format_template: str | None = None
     """template for the text of a session memory"""
 
@@ -411,13 +411,13 @@ class Ingestion(ConfigModel):
     date_header: Literal["session", "always", "never"] = "session"
     """session: only session memories begin with their date; always: all memories; never: none"""
     batch_size: Positive | None = None
-    """maximum memories per add call, if the provider's limit is not lower; unset: the provider's limit"""
+    """maximum memories per add call; a lower limit of the provider takes precedence; unset: the provider's limit"""
     delay_between_batches: Milliseconds = 0
     """minimum milliseconds between two add calls of a corpus"""
     preprocessing: Preprocessing = Preprocessing()
     """changes to sessions and turns before memories are made"""
     chunk: ChunkSection | None = None
-    """split a context of type string into pieces, which become turns"""
+    """rule that splits a history of type string into pieces, which become turns"""
 
 
 class Search(ConfigModel):
