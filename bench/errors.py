@@ -339,7 +339,10 @@ class Unsupported(CallError):
 
 
 class PluginFault(CallError):
-    """A method of an adapter returned something that the Protocol does not allow. The message has the expected type."""
+    """A method of an adapter returned a value that the provider protocol does not allow.
+
+    The message has the expected type.
+    """
 
     kind = "plugin"
     default_hint = "fix the adapter (see bench.providers.protocol.Provider), then start a new run"

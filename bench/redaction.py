@@ -58,7 +58,7 @@ def is_setting(value: str) -> bool:
 
 
 class Redactor:
-    """The known secrets of this process; it replaces them in texts."""
+    """The known secrets of this process. Its methods replace the secrets in texts."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
