@@ -5,9 +5,9 @@ again, in new namespaces::
 
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
-The workspace of a worker is the first of these that exists: the value of ``MEMORYBENCH_WORKSPACE``, the path of the
-coordinator's workspace, the working directory. A secret comes from the worker's environment, else from the env file
-that the order names, else from ``.env`` in the workspace.
+The workspace of a worker is ``MEMORYBENCH_WORKSPACE``, else the path of the coordinator's workspace if this path exists
+here, else the working directory. A secret comes from the worker's environment, else from the env file that the order
+names, else from ``.env`` in the workspace.
 """
 
 from __future__ import annotations

@@ -74,8 +74,9 @@ def _wait_s(text: str, now: float) -> float | None:
 USED_SHARE = 0.98
 """share of the allowed rate that bench uses; the rest is a margin for network jitter"""
 BURST_SLACK = 0.5
-"""part of a call that is added to the burst, so that a late start does not lower the rate. It is below 1, so that no
-more calls than allowed start in any time window."""
+"""fraction of a call that is added to the burst, so that a late start does not lower the rate. It is below 1, so that
+no time window has more calls than allowed.
+"""
 CHECKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
 LONGEST_SLEEP_S = 1.0

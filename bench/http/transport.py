@@ -144,8 +144,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
         self._proxies: dict[tuple[str, str | None], tuple[URL | None, dict[str, str] | None]] = {}
         self._reached: set[str | None] = set()
-        """hosts that have responded before; if the name of such a host cannot be resolved, only the name server is down
-        """
+        """hosts that have responded before; an unknown name of such a host is a temporary failure of the name server"""
 
     async def __aenter__(self) -> Transport:
         self._session = aiohttp.ClientSession(

@@ -87,7 +87,7 @@ class BuildCost:
     paid_by: str
     """id of the run that ingested the corpora and paid for them"""
     lane: str
-    """key of the lane in the run ``paid_by`` that ingested the corpora"""
+    """key of the lane that ingested the corpora, in the run ``paid_by``"""
     corpora: int | None
     """number of ingested corpora; a corpus that is ingested twice counts twice; None if an older version did not record
     the number"""

@@ -40,7 +40,7 @@ class Grid:
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
-    """positions of the columns that may be left out on a narrow screen; the first is left out first"""
+    """positions of the columns that may be left out on a narrow screen, in the order in which they are left out"""
     breaks: tuple[int, ...] = ()
     """indexes of the rows above which the terminal draws a line"""
 

@@ -1,4 +1,4 @@
-"""Count requests, queued runs, and the items, calls and costs of running runs as Prometheus metrics.
+"""Prometheus metrics of the service: requests, the queue of runs, and the items, calls and costs of live runs.
 
 Example::
 

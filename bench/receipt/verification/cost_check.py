@@ -90,8 +90,8 @@ class CostCheck:
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
         """Check what the run paid for the build, and the cost per correct answer.
 
-        For a build of its own, a run pays the whole price or nothing. For a build of another run, it pays at most the
-        whole price.
+        If the run ingested the memories itself, it paid the whole price or nothing. If it reused the build of another
+        run, it paid at most the whole price.
         """
         build, correct = cost.build, self._body.counts.by_state.correct
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)
@@ -111,7 +111,7 @@ class CostCheck:
 
 
 def _is_part(paid: ReceiptTotals, price: ReceiptTotals) -> bool:
-    """Return whether all paid totals are at most those of the price."""
+    """Return True if each total in ``paid`` is at most the same total in ``price``."""
     pairs = [(paid.calls, price.calls), (paid.tokens, price.tokens), (paid.time_us, price.time_us)]
     known = price.usd_micros is None or (paid.usd_micros is not None and paid.usd_micros <= price.usd_micros)
     return known and all(part <= whole for part, whole in pairs)

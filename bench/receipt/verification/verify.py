@@ -79,7 +79,7 @@ class VerificationOutcome:
 
     @property
     def defensible(self) -> bool:
-        """True if all questions of the checklist have the answer yes."""
+        """True if every question in ``checklist`` has the answer yes."""
         return all(answer == "yes" for answer in self.checklist.values())
 
     @property

@@ -189,7 +189,7 @@ def _paired_items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], he
 def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
     """Return reason -> number of unpaired items.
 
-    An item is unpaired if it has no value on this side, or if only the other side has the item.
+    An item is unpaired if it has no value on ``side``, or if only ``other`` has the item.
     """
     reasons: Counter[str] = Counter()
     for state, value in zip(side.states, side.column(headline or ""), strict=True):

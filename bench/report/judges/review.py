@@ -62,8 +62,8 @@ class SampledAnswer(NamedTuple):
 class ReviewSample:
     """Sampled answers that people label, and the strata (groups) from which the answers were drawn.
 
-    All judges of these answers share the sample. Its strata never change, so that it can also be used for a judge that
-    is added later.
+    All judges of these answers share the sample. The strata never change, so that the sample can also be used for a
+    judge that is added later.
     """
 
     answers: str
