@@ -34,13 +34,13 @@ WAITING_ITEMS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class JournaledBatches:
-    """The senders of batches of a run; each batch is recorded in the journal."""
+    """The tasks that send the batches of a run; each batch is recorded in the journal."""
 
     run: RunContext
     senders: list[BatchSender] = field(default_factory=list)
 
     async def start(self, tasks: TaskGroup) -> None:
-        """Start every sender, with the batches of earlier processes whose results may be missing."""
+        """Start every task; each also gets the batches of earlier processes whose results may be missing."""
         records = await open_batches(self.run) if self.senders else []
         for sender in self.senders:
             sender.start(tasks, [one for one in records if one.endpoint == sender.endpoint.name])
@@ -70,7 +70,10 @@ class JournaledBatches:
 
 @asynccontextmanager
 async def batching(batches: JournaledBatches | None) -> AsyncIterator[None]:
-    """Send batches during the ``with`` block; if it ends without an error or a stop, record them as settled."""
+    """Send batches during the ``with`` block.
+
+    If the block ends without an error or a request to stop, record that no call waits for a batch any more.
+    """
     if batches is None:
         yield
         return

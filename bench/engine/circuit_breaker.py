@@ -34,7 +34,7 @@ _OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z]
 
 @dataclass(slots=True, kw_only=True)
 class CircuitBreaker:
-    """The stopped jobs of one lane, and the counts of failures and empty searches because of which jobs are stopped."""
+    """The stopped jobs of one lane, and the counts that decide when a job is stopped."""
 
     run: RunContext
     lane: Lane
@@ -49,7 +49,7 @@ class CircuitBreaker:
     _failures: Counter[str] = field(default_factory=Counter)
     """action -> number of its failures so far"""
     _lost_items: Counter[str] = field(default_factory=Counter)
-    """action -> number of items that failed because of these failures"""
+    """action -> number of items that failed because this action failed"""
 
     def stop(self, jobs: Iterable[Job], failure: Failure) -> None:
         """Stop these jobs because of a failure: their next phases do not start, but requests in flight finish."""

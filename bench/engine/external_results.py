@@ -60,7 +60,7 @@ class CorpusIds:
 
     @classmethod
     def of(cls, dataset: Dataset, corpus_id: str) -> CorpusIds:
-        """Return the ids of a corpus; if a session and a turn have the same id, it refers to the session."""
+        """Return the ids of a corpus; if a session and a turn have the same id, the id refers to the session."""
         corpus = dataset.corpus(corpus_id)
         found: dict[str, RenderedMemory] = {}
         for session in corpus.sessions:

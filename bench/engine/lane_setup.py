@@ -109,7 +109,7 @@ async def open_lane(
 
 
 async def skip_lane(run: RunContext, lane: Lane) -> None:
-    """Record that every item of a lane is unsupported, except items for which an earlier process did so."""
+    """Record that every item of a lane is unsupported, except items that an earlier process has recorded."""
     done = {job.key: await run.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
     for row in unsupported_rows(lane):
         if run.stopping.requested:

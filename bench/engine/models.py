@@ -39,7 +39,7 @@ class OpenModels:
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
     unbatched_judges: Mapping[str, Judge] = field(default_factory=dict)
-    """the same judges, but each call is sent at once instead of in a batch"""
+    """the judges again, but each call is sent at once instead of in a batch"""
 
     def model(self, name: str) -> Model:
         return self.models[name]

@@ -289,7 +289,7 @@ class OpenLane:
         return probe
 
     async def clear(self, corpus_id: str, space: Space) -> None:
-        """Clear a namespace, unless the provider cannot or another run uses its memories.
+        """Clear a namespace, unless the provider cannot clear it or another run still uses its memories.
 
         A failure is recorded as an event and does not stop the run.
         """

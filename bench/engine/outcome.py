@@ -5,8 +5,8 @@ Example::
     outcome.status, outcome.exit_code       # "complete", 0
     outcome.jobs[0].valid                   # False: too many errors, or a contaminated namespace
 
-The exit code is 130 or 143 after a signal, else 3 if the run stopped and can be resumed, else 4 if a job is INVALID,
-else 0.
+The exit code is 130 or 143 after a signal. Otherwise, the first case that applies decides: 3 if the run stopped and can
+be resumed, 4 if a job is INVALID, 0 for every other run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ PLUGIN = "plugin"
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A failure as data: its kind, its message, and advice. ``stops_lane`` is True if every item would fail alike."""
+    """A failure as data: its kind, its message, and advice.
+
+    ``stops_lane`` is True if every item would fail for the same reason.
+    """
 
     kind: str
     message: str

@@ -90,7 +90,7 @@ RANGE_FLAGS = ("start", "end", "shard")
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
     """Return the ids of the items that ended as error or not_ready.
 
-    ``phase`` restricts them to items that failed in this phase, and ``items`` to these ids.
+    ``phase`` limits the result to items that failed in this phase. ``items`` limits the result to these ids.
     """
     found: set[str] = set()
     async with Reader.open(path) as reader:

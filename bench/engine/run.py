@@ -251,7 +251,7 @@ class Execution:
         )
 
     def _stop_message(self, stop: Stop) -> str:
-        """Return the reason why the run stopped; if its budget is used up, with the amount spent."""
+        """Return the reason why the run stopped; if its budget is used up, the reason contains the amount spent."""
         if stop is not Stop.MAX_COST:
             return stop.value
         spent, most = self.progress.cost_usd, self.plan.request.max_cost

@@ -139,7 +139,7 @@ class Attempt(Generic[T]):
 
 @value_dataclass(frozen=True, slots=True)
 class CallOwner:
-    """The lane, job or corpus for which calls are logged that belong to no phase row."""
+    """The owner of calls that belong to no phase row: a lane, a job or a corpus."""
 
     owner: str
     """a lane, a lane with its answering model, or a job"""

@@ -201,9 +201,10 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
 
 
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
-    """Return a hint on two kinds of differences between plans; None for all others.
+    """Return a hint if the differences between two plans have one of two known causes; otherwise None.
 
-    The two are: this version shares builds between jobs and the other did not; the address of a service has changed.
+    First cause: this version shares builds between jobs, and the version that started the run did not. Second cause:
+    the address of a service has changed.
     """
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
         return "continue with the version of bench that started the run: in this version, these jobs share one ingest"

@@ -85,7 +85,7 @@ class StopControl:
 async def obey_signals(stopping: StopControl, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
     """At the first SIGINT or SIGTERM, ask the run to stop; at the second, cancel its requests.
 
-    Outside the main thread, which alone receives signals, this does nothing.
+    Outside the main thread, this does nothing, because only the main thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         task_status.started()

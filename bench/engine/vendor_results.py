@@ -39,7 +39,7 @@ class VendorShape:
         return all(name in row for name in needed) and self.answer_of(row) is not None
 
     def answer_of(self, row: Mapping[str, object]) -> str | None:
-        """Return the answer in a row; None if it has none."""
+        """Return the answer in a row; None if the row has no answer."""
         found = next((row[name] for name in self.answer if name in row), None)
         if isinstance(found, dict) and found:
             found = _at_largest_k(found)

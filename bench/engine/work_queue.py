@@ -63,7 +63,7 @@ class PendingItems:
     async def of(
         cls, journal: Journal, lane: Lane, *, last: Phase, scope: RunScope, stopping: StopControl
     ) -> PendingItems:
-        """Read the journal, and return the items of a lane that have not finished the phase ``last`` of the run.
+        """Read the journal, and return the items of a lane that have not finished the phase ``last``.
 
         If the run is asked to stop meanwhile, the result has no open items.
         """
@@ -98,7 +98,7 @@ class PendingItems:
         return (epoch for epoch in every if all((item, epoch) in one for one in self.stored))
 
     def _is_finished(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
-        """Return True if each of the sets has every epoch of the item."""
+        """Return True if every set in ``every`` contains all epochs of the item."""
         return all((ref.id, epoch) in one for one in every for epoch in range(1, self.lane.benchmark.epochs + 1))
 
     @property

@@ -31,9 +31,10 @@ SHORT = 12
 async def contents(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Return the current record of a namespace: the number of memories, and digests of searches or of the whole.
+    """Return the current record of a namespace.
 
-    The digest of a search without hits is None.
+    It contains the number of memories, and digests of search results or one digest of the whole namespace. The digest
+    of a search without hits is None.
     """
     whole, found = await _whole(provider, space), dict[str, object]()
     for memory in samples(memories) if DIGEST not in whole else ():
@@ -68,7 +69,7 @@ async def steady(
 ) -> dict[str, object]:
     """Return the record of a namespace after reading its contents twice.
 
-    Search results that differ between the two are marked as varying; a different count is left out.
+    If a search result differs between the two readings, it is marked as varying. If the count differs, it is left out.
     """
     first = await contents(provider, config, space, memories)
     if DIGEST in first:

@@ -5,9 +5,9 @@ Example::
     cleared = await clear_run(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
     given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
 
-If the config or address of a provider has changed since the start of the run, nothing is cleared there, because it may
-be another service with other data. Settings that clearing does not use, such as a model name, may differ. The argument
-``moved`` names the providers that are still the same service.
+If the config or address of a provider has changed since the start of the run, nothing is sent to it, because another
+service with other data may use the address. Settings that clearing does not use, such as a model name, may differ. The
+argument ``moved`` names the providers that are still the same service.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class UnclearedNamespace:
     corpus: str
     space: Space
     origin: str
-    """id of the journal of the run that ingested it"""
+    """id of the journal of the run that ingested into this namespace"""
 
 
 async def clear_run(
@@ -71,7 +71,8 @@ async def clear_run(
     """Clear every namespace that a run has left, and return the number of cleared namespaces.
 
     Each clear is recorded in the journal. ``moved`` names providers whose changed address or config is accepted.
-    ``freed`` names runs that no longer need the memories. ``orphans`` is True if the run itself is kept.
+    ``freed`` names runs that no longer need the memories. ``orphans`` is True if only namespaces are cleared and the
+    run itself is kept.
 
     Raises:
         UsageError, ConfigError, DataError: the configs or data of the run can no longer be read.
@@ -176,7 +177,7 @@ async def _left_in(folder: Path) -> list[Leftover]:
 
 
 def _request_of_providers(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
-    """Return the request without all other providers, because their configs may no longer exist."""
+    """Return the request with only the providers that have one of the labels; other configs may no longer exist."""
     ours = tuple(given for given in request.providers if _labels(catalog, request, given) & set(labels))
     others = tuple(f"{given}." for given in request.providers if given not in ours)
     if not others:

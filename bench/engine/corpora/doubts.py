@@ -34,8 +34,8 @@ Value = TypeVar("Value")
 async def resolve_doubts(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
     """Record each batch that was stored; the other batches will be sent again.
 
-    Return True if this is known for every batch, False if it cannot be found out. If the provider cannot be reached,
-    return the failure; the batches then stay in doubt.
+    Return True if every batch is now known to be stored or not stored, and False if this cannot be found out. If the
+    provider cannot be reached, return the failure; the batches then stay in doubt.
     """
     if ingest.lane.provider.on_unknown == "repeat":
         return True
@@ -58,8 +58,8 @@ async def resolve_doubts(ingest: IngestPass, doubts: Collection[int]) -> bool | 
 async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
     """Find out by the number of memories in the namespace whether the batches in doubt were stored.
 
-    Return all of them if all were stored, an empty set if none was, and None if the number proves neither. If the
-    provider cannot be reached, return the failure.
+    Return the batches in doubt if all were stored, an empty set if none was stored, and None if the number proves
+    neither. If the provider cannot be reached, return the failure.
     """
     provider, run = ingest.lane.provider, ingest.lane.run
     if not isinstance(provider, Counts):
@@ -117,8 +117,8 @@ async def _find_batch(
 ) -> bool | Failure | None:
     """Search for the first and the last memory of a batch.
 
-    Return True if both are found, False if neither is found, and None if it is unclear. ``given`` has the ids of the
-    memories at the provider, if they are known.
+    Return True if both memories are found, False if neither is found, and None if the result is unclear. ``given`` has
+    the ids of the memories at the provider, if they are known.
     """
     space = ingest.with_batches(position, given=given or {})
     memories = _distinct_memories(ingest, position, doubts)
@@ -146,8 +146,9 @@ def _is_among(
 ) -> bool | None:
     """Return True if one of the hits is the memory.
 
-    A hit is the memory if it has its id. Without ids, one of the hits must be the memory if more hits have its text
-    than other batches contain. Return None if the search may not have returned all hits with this text.
+    A hit with the id of the memory is the memory. If hits have no ids, the hits with the text of the memory are
+    counted. If other batches contain fewer memories with this text, the memory is among the hits. Return None if the
+    search may not have returned all hits with this text.
     """
     if any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in hits):
         return True

@@ -121,7 +121,7 @@ class IndexWait:
         return await retry_unreadable(sentinel.found)
 
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
-        """Count how many sample memories a search finds; search again for missing ones while they may still appear.
+        """Count how many sample memories a search finds; for some time, search again for missing memories.
 
         If a memory of one corpus is still missing at the end, the other corpora stop at their first failed retry.
         """
@@ -156,9 +156,9 @@ class IndexWait:
         }
 
     async def _count_held(self) -> dict[str, int]:
-        """Ask the service for the number of memories in the namespace, again while the number grows.
+        """Ask the service for the number of memories in the namespace, and repeat this while the number grows.
 
-        Return nothing if the service cannot count.
+        Return an empty mapping if the service cannot count.
         """
         provider, sent = self.lane.provider, len(self.anonymized.memories)
         if not isinstance(provider, Counts):
@@ -173,7 +173,7 @@ class IndexWait:
         return {"sent": sent, "held": held}
 
     async def _contents(self) -> dict[str, object]:
-        """Return a record of the contents of the namespace, if another run may reuse it; otherwise an empty one."""
+        """Return a record of the contents of the namespace; empty if no other run may reuse the namespace."""
         lane = self.lane
         provider = lane.provider
         keeps_memories = lane.run.plan.request.cleanup == "never" or not lane.runs_items

@@ -176,7 +176,7 @@ class IngestPass:
     def with_batches(self, *positions: int, given: Mapping[str, tuple[str, ...]] = NO_IDS) -> Space:
         """Return the namespace with the values that it would have if these batches in doubt were stored.
 
-        With it, their hits can be mapped, and they can be cleared.
+        With these values, hits of the batches can be mapped to memories, and the batches can be cleared.
         """
         captures = self.space.captures
         for position in positions:
@@ -221,7 +221,7 @@ class IngestPass:
 
     @property
     def _may_be_own(self) -> bool:
-        """Return True if an earlier process of this run may have written to this new namespace, and it can be cleared.
+        """Return True if an earlier process may have written to this new namespace, and the provider can clear it.
 
         A process that writes no intent rows can end after it sent a batch and before it wrote the first row.
         """

@@ -88,8 +88,8 @@ async def count_found(provider: Provider, space: Space, memory: Memory) -> int:
 class FirstWriteOrder:
     """The order in which the corpora of a lane are written at the start.
 
-    The first corpus proceeds at once; all others wait with their emptiness probe until it was written. An empty store
-    passes every probe, so probes before the first write prove nothing.
+    The first corpus proceeds at once; all other corpora wait with their emptiness probe until the first corpus was
+    written. An empty store passes every probe, so probes before the first write prove nothing.
     """
 
     def __init__(self) -> None:
@@ -282,7 +282,7 @@ class Ownership:
     """The record of which corpus each id and text at one provider belongs to."""
 
     _owners: dict[int, int] = field(default_factory=dict)
-    """hash of a key -> index in ``_places`` of the namespace that it belongs to, or SEVERAL"""
+    """hash of a key -> index in ``_places`` of its namespace; ``SEVERAL`` (-1) if several corpora have the key"""
     _places: list[CorpusNamespace] = field(default_factory=list)
     _repeats_ids: bool = False
     """True if the service gave the same id to memories of two corpora, so that its ids prove nothing"""
@@ -333,7 +333,7 @@ class Ownership:
         return self._places[number]
 
     def _own(self, key: Key, number: int) -> bool:
-        """Record that an id or text belongs to a namespace; return False if another corpus has it too."""
+        """Record that an id or text belongs to a namespace; return False if another corpus has the same id or text."""
         before = self._owners.get(hash(key), number)
         alone = before == number or (before != SEVERAL and self._places[before].has_corpus_of(self._places[number]))
         self._owners[hash(key)] = number if alone else SEVERAL

@@ -202,7 +202,7 @@ def _build_identity(data: Mapping[str, object]) -> dict[str, object]:
 
 
 async def _differences(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
-    """Return how a build differs from what this run would ingest, by the journals only; nothing is sent."""
+    """Return how a build differs from what this run would ingest, by comparing only the journals."""
     now = build_identity(lane.plan, run.environment)
     now |= {"version": version_of({"version": lane.provider.version}), "upstream": await _upstream(lane)}
     different = changes(stored.made_with, canonical.parse(canonical.dumps(now)))
@@ -269,8 +269,8 @@ async def _compare_contents(
 ) -> Changes:
     """Return how the contents of namespaces have changed since their corpora were ready, in the order of the corpora.
 
-    If ``restored_from`` is a folder, each namespace is first restored from this folder, if the provider can do so. It
-    is cleared again if its contents differ.
+    If ``restored_from`` is given and the provider can restore namespaces, each namespace is first restored from this
+    folder. A restored namespace is cleared again if its contents differ.
     """
     found: dict[str, Changes] = {}
     slots = anyio.CapacityLimiter(lane.width)
@@ -358,7 +358,10 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
 
 
 def _unsearched_note(stored: StoredBuild) -> str:
-    """Return a note if the build has no record of search results, so that less could be compared; otherwise ""."""
+    """Return a note if the build has no record of search results; "" if it has one.
+
+    Without this record, less could be compared.
+    """
     kept = (_row_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
     if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
         return ""

@@ -139,7 +139,7 @@ async def answer_item(
 
 
 def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
-    """Return how many characters at the start of the prompt other calls repeat, so that the vendor can cache them."""
+    """Return the length of the start of the prompt that other calls share, so that the vendor can cache it."""
     if lane.plan.benchmark.epochs > 1:
         return len(text)
     shown = context.text

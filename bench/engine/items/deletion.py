@@ -28,9 +28,9 @@ MISSING = "not_found_before_delete"
 
 
 async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, deletion: Deletion) -> SearchResult:
-    """Delete the memories of an item's deletion, and return the result of the search after it.
+    """Delete the memories that ``deletion`` names, and return the result of a search after the deletion.
 
-    If the first search does not find the content, delete nothing, and return its result with the reason
+    If the first search does not find the content, delete nothing, and return the result of this search with the reason
     ``not_found_before_delete``.
     """
     provider, space = lane.provider, ready.space

@@ -68,8 +68,8 @@ async def evaluate_item(
     """Run the evaluators and compute the metrics for one item.
 
     ``memo`` has the judge calls for this item so far. ``known_replies`` are earlier replies of the judge, which are not
-    requested again; a rescore reads them from the journal if there are none. A rescore also evaluates against a
-    corrected gold answer, if the benchmark has one.
+    requested again; if it is empty, a rescore reads them from the journal. A rescore also evaluates against a corrected
+    gold answer, if the benchmark has one.
     """
     benchmark, judge = lane.plan.benchmark, lane.models.judge(job.judge)
     configured: Sequence[Evaluator] = lane.models.evaluators(lane.plan)
@@ -188,7 +188,7 @@ def _not_sent(lane: OpenLane, ready: ReadyCorpus, item: Item, row: Row) -> tuple
 
 
 def _replayed(replies: Sequence[Completion]) -> list[Call]:
-    """Return a call without cost for each cached reply, so that its tokens count; the call log has none."""
+    """Return a call without cost for each cached reply, so that its tokens count; the call log has no such call."""
     return [
         Call(
             endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
@@ -273,7 +273,7 @@ class MemoizedJudge:
         return self.judge.name
 
     def for_evaluator(self, evaluator: Evaluator) -> MemoizedJudge:
-        """Return a copy for use by one evaluator; both share the replies."""
+        """Return a copy for use by one evaluator; the copy and the original share the replies."""
         return MemoizedJudge(
             judge=self.judge,
             memo=self.memo,

@@ -69,8 +69,8 @@ def map_hits(
 ) -> SearchResult:
     """Convert the hits of a search to a search result: cut to k, mapped to ids of the dataset, with flags.
 
-    If ``sentences`` (the evidence sentences of the item) is given, hits are mapped to these by their text. ``reason``
-    says why retrieval metrics do not apply.
+    If ``sentences`` (the evidence sentences of the item) is given, hits are mapped to these sentences by their text.
+    ``reason`` says why retrieval metrics do not apply.
     """
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])

@@ -79,7 +79,7 @@ def grades_of(item: Item, relevant: Sequence[str]) -> tuple[float, ...]:
 
 
 def labels(lane: Lane, item: Item) -> dict[str, str]:
-    """Return the values by which reports group the item, such as its question type, by name."""
+    """Return the labels of an item, such as its question type, by name; reports group items by these labels."""
     found = {} if item.question_type is None else {"question_type": item.question_type}
     for name, types in lane.benchmark.config.groups.items():
         if item.question_type in types:

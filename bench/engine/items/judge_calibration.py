@@ -69,7 +69,10 @@ def _judged(run: RunContext, models: OpenModels) -> Iterator[tuple[Lane, Job, Ju
 
 
 async def _known(run: RunContext) -> dict[tuple[str, str], float | None]:
-    """Return the false positive rate of each (judge, prompt digest) that was already tested in this run."""
+    """Return the false positive rates that this run has already measured, by (judge, prompt digest).
+
+    A rate is None if the test gave no result.
+    """
     found: dict[tuple[str, str], float | None] = {}
     async with Reader.open(run.folder) as reader:
         for _, event in await reader.events():

@@ -78,7 +78,7 @@ class Oracle:
 
 
 def provider_for(lane: OpenLane, ready: ReadyCorpus, item: Item) -> Provider:
-    """Return the provider with which to search for an item: the lane's or, for the oracle, one with the evidence."""
+    """Return the lane's provider; if it is the oracle, return a copy that finds the evidence of the item."""
     provider = lane.provider
     if not isinstance(provider, Oracle):
         return provider

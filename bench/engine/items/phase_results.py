@@ -367,7 +367,7 @@ def phase_row(
 ) -> JournaledPhase:
     """Return the journal row of a search or an answer.
 
-    The times come from ``result``; if it is None, from ``times_us``.
+    If ``result`` is None, the times come from ``times_us``, otherwise from ``result``.
     """
     return JournaledPhase(
         key=key,
