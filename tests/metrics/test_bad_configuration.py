@@ -1,4 +1,4 @@
-"""What is wrong with a metric is said before anything runs: what, where, and what to do."""
+"""Invalid metrics in a config: each error has its exact message, place and hint before a run starts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.rows import each_row
 PLACE = "b.yaml:7:3"
 
 
-def said(entry: object, folder: Path = Path(), **more: object) -> tuple[str, str | None, str]:
-    """Text, place and hint of the error for one entry."""
+def error_of(entry: object, folder: Path = Path(), **more: object) -> tuple[str, str | None, str]:
+    """Return message, place and hint of the error for one entry."""
     with pytest.raises(ConfigError) as caught:
         open_metrics([entry], k=5, folder=folder, places=[PLACE], **more)  # type: ignore[arg-type]
     return caught.value.message, caught.value.where, caught.value.hint
@@ -201,18 +201,18 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         ({"name": "token_f1", "method": "bert"}, 'unknown metric "token_f1.bert"', None),
     ],
 )
-def test_a_wrong_entry_is_told_whole(entry: object, text: str, hint: str | None) -> None:
-    message, where, told = said(entry)
+def test_an_invalid_metric_entry_gets_the_exact_message_and_hint(entry: object, text: str, hint: str | None) -> None:
+    message, where, expected = error_of(entry)
     assert message.startswith(text) if hint is None else message == text
     assert where == PLACE
-    assert hint is None or told == hint
+    assert hint is None or expected == hint
 
 
-def test_a_breakdown_is_one_of_the_data_or_the_question_type() -> None:
+def test_breakdown_must_be_question_type_or_a_dimension_of_the_data() -> None:
     text = 'metric "accuracy": unknown breakdown "speeker"'
     entry = {"name": "accuracy", "breakdown": "speeker"}
-    assert said(entry, dimensions=["speaker"]) == (text, PLACE, 'did you mean "speaker"?')
-    assert said(entry, dimensions=[]) == (text, PLACE, "write question_type or a metadata key")
+    assert error_of(entry, dimensions=["speaker"]) == (text, PLACE, 'did you mean "speaker"?')
+    assert error_of(entry, dimensions=[]) == (text, PLACE, "write question_type or a metadata key")
     for always in ("question_type", "questionType", "category", "speaker"):
         assert open_metrics([{"name": "accuracy", "breakdown": always}], k=5, folder=Path(), dimensions=["speaker"])
 
@@ -265,24 +265,24 @@ CLASS = "./m.py:C"
         ),
     ],
 )
-def test_a_class_that_is_none_is_told_whole(
+def test_an_invalid_metric_class_gets_the_exact_message_and_hint(
     tmp_path: Path, source: str | None, reference: str, text: str, hint: str
 ) -> None:
     if source is not None:
         for name in ("m.py", "m.txt"):
             (tmp_path / name).write_text(source, encoding="utf-8")
-    found = said({"name": "mine", "evaluator": reference}, tmp_path)
+    found = error_of({"name": "mine", "evaluator": reference}, tmp_path)
     assert found == (text.replace("FOLDER", str(tmp_path)), PLACE, hint)
 
 
-def test_a_config_that_the_class_does_not_take_names_it(tmp_path: Path) -> None:
+def test_a_config_parameter_that_the_class_does_not_accept_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("class C:\n  name = definition = score = 'x'\n", encoding="utf-8")
-    text, where, hint = said({"name": "mine", "evaluator": CLASS, "config": {"bonus": 1}}, tmp_path)
+    text, where, hint = error_of({"name": "mine", "evaluator": CLASS, "config": {"bonus": 1}}, tmp_path)
     assert (text, where) == ("metric ./m.py:C: C() takes no arguments", PLACE)
     assert hint == "write only parameters of the metric's class in its config"
 
 
-def test_two_configs_for_one_class_are_a_mistake(tmp_path: Path) -> None:
+def test_two_configs_for_one_evaluator_class_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("class C:\n  async def evaluate(self): ...\n", encoding="utf-8")
     entries = [{"name": f"m{n}", "evaluator": CLASS, "config": {"n": n}} for n in (1, 2)]
     opened = open_metrics(entries, k=5, folder=tmp_path)
@@ -293,7 +293,7 @@ def test_two_configs_for_one_class_are_a_mistake(tmp_path: Path) -> None:
     assert metrics.evaluators_needed(opened[:1]) == {"custom:./m.py:C": {"n": 1}}
 
 
-def test_two_definitions_under_one_name_are_told_with_both() -> None:
+def test_one_metric_name_with_two_definitions_is_an_error() -> None:
     with pytest.raises(ConfigError) as caught:
         open_metrics(
             ["ndcg@10", {"name": "ndcg_at_10", "config": {"gain": "exponential"}}],
@@ -308,7 +308,7 @@ def test_two_definitions_under_one_name_are_told_with_both() -> None:
     assert caught.value.hint == "write the method or variant in the name, for example accuracy.exact_match"
 
 
-def test_every_problem_of_a_list_is_kept() -> None:
+def test_all_invalid_metrics_of_a_list_are_reported() -> None:
     with pytest.raises(ConfigError) as caught:
         open_metrics(["rouge", "mrr", "hit@0"], k=5, folder=Path(), places=["x:1:1", "x:2:1", "x:3:1"])
     assert [str(problem) for problem in caught.value.problems] == [
@@ -353,7 +353,7 @@ def test_every_problem_of_a_list_is_kept() -> None:
         ),
     ],
 )
-def test_wrong_inputs_of_one_item_are_told_whole(call: dict[str, object], text: str, hint: str) -> None:
+def test_wrong_inputs_of_score_get_the_exact_message_and_hint(call: dict[str, object], text: str, hint: str) -> None:
     name = str(call["name"])
     with pytest.raises(UnknownMetric) as caught:
         metrics.score(name, **{key: value for key, value in call.items() if key != "name"})  # type: ignore[arg-type]
@@ -385,7 +385,9 @@ def test_wrong_inputs_of_one_item_are_told_whole(call: dict[str, object], text: 
         ),
     ],
 )
-def test_a_wrong_row_is_told_whole(row: dict[str, object], text: str, hint: str) -> None:
+def test_an_invalid_row_of_measure_gets_the_exact_message_and_hint(
+    row: dict[str, object], text: str, hint: str
+) -> None:
     with pytest.raises(UnknownMetric) as caught:
         metrics.measure("hit@5", [row])
     assert (caught.value.message, caught.value.hint) == (text, hint)
@@ -404,7 +406,7 @@ def test_a_wrong_row_is_told_whole(row: dict[str, object], text: str, hint: str)
         ("p95-latency-ms", "p95_latency_ms"),
     ],
 )
-def test_a_name_has_one_spelling(name: str, spelled: str) -> None:
+def test_canonical_returns_one_spelling_of_a_name(name: str, spelled: str) -> None:
     assert canonical(name) == spelled == canonical(spelled)
 
 
@@ -424,22 +426,22 @@ def test_a_name_has_one_spelling(name: str, spelled: str) -> None:
         ("hit_at_٣", "hit_at_٣", None),
     ],
 )
-def test_a_cut_is_taken_off_a_name(name: str, base: str, k: object) -> None:
+def test_split_cut_separates_the_cutoff_K_from_a_name(name: str, base: str, k: object) -> None:
     assert split_cut(name) == (base, k)
 
 
-def test_zeros_before_k_make_no_other_metric() -> None:
+def test_leading_zeros_of_K_are_ignored() -> None:
     assert [metric.name for metric in open_metrics(["hit@05", "hit@5", "hit_at_5"], k=9, folder=Path())] == ["hit_at_5"]
 
 
-def test_every_spelling_of_a_method_is_one_definition() -> None:
+def test_alternative_method_names_give_one_definition() -> None:
     for spellings in (("llm_judge", "llm_as_judge"), ("contains", "contains_match"), ("locomo_f1", "locomo_qa_score")):
         found = {metrics.resolve(f"accuracy.{one}").definition for one in spellings}
         assert found == {f"accuracy.{spellings[0]}/1"}
     assert metrics.resolve("correctness.llm_as_judge").definition == "correctness.llm_judge/1"
 
 
-def test_every_spelling_of_a_number_is_one_definition() -> None:
+def test_an_int_and_an_equal_float_parameter_give_one_definition() -> None:
     found = {
         open_metrics([{"name": "accuracy", "config": {"threshold": one}}], k=5, folder=Path())[0].definition
         for one in (1, 1.0)
@@ -450,11 +452,11 @@ def test_every_spelling_of_a_number_is_one_definition() -> None:
 @each_row(
     ("names", "text"), [([], ""), (["a"], '"a"'), (["a", "b"], '"a" or "b"'), (["a", "b", "c"], '"a", "b" or "c"')]
 )
-def test_names_are_listed_for_people(names: list[str], text: str) -> None:
+def test_or_list_joins_names_for_a_message(names: list[str], text: str) -> None:
     assert or_list(names) == text
 
 
-def test_near_names_are_three_at_most_and_the_best_first() -> None:
+def test_similar_names_returns_at_most_three_names() -> None:
     assert similar_names("latency_p96", ["latency_p95", "latency_p90", "latency_p99", "latency_p50", "mrr"])[
         0
     ].startswith("latency_p9")
@@ -465,7 +467,7 @@ def test_near_names_are_three_at_most_and_the_best_first() -> None:
 # ------------------------------------------------------------------------------------ entries that are right
 
 
-def test_custom_without_a_class_reads_the_verdicts_of_the_benchmarks_own() -> None:
+def test_method_custom_without_evaluator_reads_the_verdicts_of_the_benchmark() -> None:
     accuracy, cites = open_metrics(
         [{"name": "accuracy", "method": "custom"}, {"name": "citation_accuracy", "method": "custom"}],
         k=5,
@@ -475,14 +477,14 @@ def test_custom_without_a_class_reads_the_verdicts_of_the_benchmarks_own() -> No
     assert (cites.name, cites.definition) == ("citation_accuracy", "citation_accuracy/1")
 
 
-def test_a_method_of_a_name_with_variants_is_a_variant() -> None:
+def test_method_may_select_a_variant_of_a_metric() -> None:
     found = open_metrics(
         [{"name": "token_f1", "method": "locomo"}, {"name": "accuracy.mcq", "method": "mcq"}], k=5, folder=Path()
     )
     assert [one.definition for one in found] == ["token_f1.locomo/1", "accuracy.mcq/1"]
 
 
-def test_an_entry_may_be_an_object_with_the_same_attributes() -> None:
+def test_a_metric_entry_may_be_an_object_with_attributes() -> None:
     spec = MetricSpec(name="accuracy", method="mcq", breakdown=("speaker",), where="here")
     assert MetricSpec.of(spec) is spec
 
@@ -508,7 +510,7 @@ PARAMETERS: Mapping[str, tuple[Parameter, list[object], list[object]]] = {
 
 
 @each_row("kind", PARAMETERS)
-def test_an_option_takes_its_own_kind_and_nothing_else(kind: str) -> None:
+def test_a_parameter_accepts_only_values_of_its_type(kind: str) -> None:
     parameter, fitting, wrong = PARAMETERS[kind]
     assert [value for value in fitting if not parameter.accepts(value)] == []
     assert [value for value in wrong if parameter.accepts(value)] == []

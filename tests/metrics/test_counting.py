@@ -1,4 +1,4 @@
-"""n + n_excluded + n_failed = planned, for every metric there is, however rows come in, by every label."""
+"""n + n_excluded + n_failed is the number of planned items for every metric and every label."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def opened(*names: object) -> list[Measure]:
 
 
 FEW_TIMES = ("latency", "latency_p95", "answer_latency_mean", "ingest_latency_p50", "ingest_throughput")
-"""percentiles are bootstrapped, which takes its time: one of them stands for all"""
+"""percentiles are bootstrapped, which is slow, so one of them represents all"""
 
 
 def every_metric() -> list[Measure]:
-    """All of the catalog that can be opened by name, once."""
+    """Return every metric of the catalog that can be opened by name."""
     known = [info for info in metrics.catalog() if info.category != "performance" or info.name in FEW_TIMES]
     return opened(*(info.name.replace("_at_K", "_at_5") for info in known))
 
@@ -91,7 +91,7 @@ def jobs(draw: st.DrawFn) -> list[FoldRow]:
 
 @settings(max_examples=examples(20))
 @given(rows=jobs())
-def test_every_metric_counts_every_item_once(rows: list[FoldRow]) -> None:
+def test_n_n_excluded_and_n_failed_add_up_to_all_items_for_every_metric(rows: list[FoldRow]) -> None:
     lost = sum(one.state is None or one.state in FAILED_STATES for one in rows)
     for metric, found in zip(ALL, fold(ALL, rows).values(), strict=True):
         assert found.value is None or math.isfinite(found.value)
@@ -112,19 +112,19 @@ def test_every_metric_counts_every_item_once(rows: list[FoldRow]) -> None:
 
 @settings(max_examples=examples(10))
 @given(rows=jobs(), seed=st.integers(0, 99))
-def test_the_order_of_rows_changes_no_bit_of_any_metric(rows: list[FoldRow], seed: int) -> None:
+def test_fold_does_not_depend_on_the_order_of_rows(rows: list[FoldRow], seed: int) -> None:
     mixed = list(rows)
     random.Random(seed).shuffle(mixed)
     assert fold(ALL, rows) == fold(ALL, mixed)
 
 
 @pytest.mark.parametrize("clustered", [True, False])
-def test_no_rows_at_all_are_null_and_no_error(clustered: bool) -> None:
+def test_fold_of_no_rows_gives_None_without_an_error(clustered: bool) -> None:
     for found in fold(ALL, [], clustered=clustered).values():
         assert (found.value, found.interval, counted(found)) == (None, None, (0, 0, 0))
 
 
-def test_one_item_has_a_value_of_every_metric_that_can_have_one() -> None:
+def test_one_item_has_a_value_and_a_suitable_interval() -> None:
     (accuracy, p95) = fold(opened("accuracy", "latency_p95"), [row(0, "correct", 1.0, 2_000.0)]).values()
     assert (accuracy.value, accuracy.n) == (1.0, 1)
     assert accuracy.interval is not None and accuracy.interval.method == "wilson"
@@ -153,13 +153,13 @@ STATES_OF_NDCG = {
         ("latency_p50", {**STATES_OF_NDCG}),
     ],
 )
-def test_a_missing_value_has_a_reason(name: str, reasons: dict[str, str]) -> None:
+def test_each_missing_value_has_a_reason(name: str, reasons: dict[str, str]) -> None:
     for state, reason in reasons.items():
         found = fold(opened(name), [row(0, state, None)])[name]
         assert (found.excluded_reasons, found.value, found.note) == ({reason: 1}, None, reason)
 
 
-def test_rows_say_why_retrieval_does_not_apply_and_the_rest_has_a_name_too() -> None:
+def test_reasons_of_rows_and_of_states_are_counted() -> None:
     rows = [
         row(0, "correct", None, why="no_evidence"),
         row(1, "correct", None, why="no_source_ids"),
@@ -173,7 +173,7 @@ def test_rows_say_why_retrieval_does_not_apply_and_the_rest_has_a_name_too() -> 
     assert found.note == ""
 
 
-def test_a_reason_of_a_row_that_has_a_value_is_never_counted_twice() -> None:
+def test_a_reason_of_a_row_with_a_value_is_not_counted() -> None:
     rows = [row(0, "correct", 1.0, why="no_evidence"), row(1, "correct", None, why="no_evidence")]
     assert fold(opened("mrr"), rows)["mrr"].excluded_reasons == {"no_evidence": 1}
 
@@ -192,7 +192,7 @@ def alike(
     )
 
 
-def test_a_column_that_is_not_there_is_a_column_of_nothing() -> None:
+def test_a_column_of_None_has_no_values() -> None:
     pool = FoldTable(2)
     alike(pool, ["c"] * 40, [1.0] * 40, None)
     alike(pool, ["c", "d"], [0.0, math.nan], None)
@@ -202,7 +202,7 @@ def test_a_column_that_is_not_there_is_a_column_of_nothing() -> None:
 
 
 @each_row("size", [1, MIN_RUN - 1, MIN_RUN, MIN_RUN + 1, 3 * MIN_RUN])
-def test_long_and_short_runs_of_a_cluster_fold_alike(size: int) -> None:
+def test_runs_of_any_length_fold_like_single_rows(size: int) -> None:
     corpora = ["a"] * size + ["b"] * MIN_RUN + ["c", "a"]
     values = [float(at % 3 > 0) for at in range(len(corpora))]
     pool = FoldTable(1)
@@ -217,7 +217,7 @@ def test_long_and_short_runs_of_a_cluster_fold_alike(size: int) -> None:
     assert len(cell.mixed[0]) == 2 + (size if size < MIN_RUN else 0)
 
 
-def test_a_pool_without_clusters_takes_runs_as_one() -> None:
+def test_FoldTable_without_clusters_adds_up_runs() -> None:
     pool = FoldTable(1, clustered=False)
     alike(pool, [f"c{n}" for n in range(50)], [1.0] * 50)
     alike(pool, ["x"], [0.0])
@@ -227,7 +227,7 @@ def test_a_pool_without_clusters_takes_runs_as_one() -> None:
     assert found.interval is not None and found.interval.method == "wilson"
 
 
-def test_nothing_alike_is_nothing() -> None:
+def test_an_empty_group_adds_no_cell() -> None:
     pool = FoldTable(1)
     alike(pool, [], [])
     pool.add_pending(0)
@@ -235,12 +235,12 @@ def test_nothing_alike_is_nothing() -> None:
     assert not pool.lacks(0)
 
 
-def test_a_pool_knows_whether_a_row_that_ended_lacks_a_value() -> None:
+def test_lacks_tells_whether_a_finished_row_has_no_value() -> None:
     pool = fold_table([row(0, "correct", 1.0, None), row(1, "error")], 2)
     assert (pool.lacks(0), pool.lacks(1)) == (False, True)
 
 
-def test_rows_may_be_explained_after_they_were_taken() -> None:
+def test_add_reason_counts_reasons_after_the_rows_were_added() -> None:
     pool = FoldTable(1)
     alike(pool, ["c"] * 3, [1.0, math.nan, math.nan])
     pool.add_reason(A, "correct", "no_evidence", 2)
@@ -274,14 +274,14 @@ def test_cells_are_sorted_and_grouped_by_label() -> None:
     assert has_dimension(cells, "question_type") and not has_dimension(cells, "speaker")
 
 
-def test_a_cluster_has_the_same_code_in_every_process() -> None:
+def test_cluster_code_is_the_same_in_every_process() -> None:
     assert cluster_code("conv-26") == 0x2A715689F7474B43
     codes = [cluster_code(f"c{n}") for n in range(2_000)] + [cluster_code("\ud800"), cluster_code("")]
     assert len(set(codes)) == len(codes)
     assert all(0 <= code < 2**64 for code in codes)
 
 
-def test_equal_label_sets_are_read_once_and_stay_in_their_places() -> None:
+def test_labels_of_each_reuses_equal_label_sets() -> None:
     first, second = {"b": "2", "a": "1"}, {"a": "9"}
     assert labels_of(first) == (("a", "1"), ("b", "2"))
     found = labels_of_each([first, second, first])
@@ -311,13 +311,15 @@ def epochs(*states_and_values: tuple[str | None, float | None], item: str = "q")
         ([1.0, 1.0, 0.0, 0.0], 0.5, 0.0, 1.0),
     ],
 )
-def test_repeats_by_hand(values: list[float], mean: float | None, mode: float | None, most: float | None) -> None:
+def test_reduce_values_computes_mean_mode_and_max_of_repeats(
+    values: list[float], mean: float | None, mode: float | None, most: float | None
+) -> None:
     wanted = [one if one is None else pytest.approx(one) for one in (mean, mode, most)]
     assert [reduce_values(values, reducer) for reducer in ("mean", "mode", "max")] == wanted  # type: ignore[arg-type]
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=7), seed=st.integers(0, 9))
-def test_a_reduced_value_lies_among_its_repeats_whatever_their_order(values: list[float], seed: int) -> None:
+def test_a_reduced_value_is_within_its_repeats_in_any_order(values: list[float], seed: int) -> None:
     mixed = random.Random(seed).sample(values, len(values))
     for reducer in ("mean", "mode", "max"):
         found = reduce_values(values, reducer)  # type: ignore[arg-type]
@@ -325,7 +327,7 @@ def test_a_reduced_value_lies_among_its_repeats_whatever_their_order(values: lis
         assert found is not None and min(values) <= found <= max(values)
 
 
-def test_equal_repeats_are_their_own_mean() -> None:
+def test_the_mean_of_equal_repeats_is_exactly_the_value() -> None:
     """A third of three times 0.003 is another double than 0.003."""
     assert math.fsum([0.003] * 3) / 3 != 0.003
     found = {value for value in (n / 1000 for n in range(1001)) if reduce_values([value] * 3, "mean") != value}
@@ -346,7 +348,7 @@ def test_equal_repeats_are_their_own_mean() -> None:
         ([("unscored", None), ("unscored", None), ("correct", 1.0)], "unscored", 1.0),
     ],
 )
-def test_the_state_of_repeats_is_the_commonest_of_those_that_ended(
+def test_the_state_of_repeats_is_the_most_frequent_finished_state(
     repeats: list[tuple[str | None, float | None]], state: str | None, value: float | None
 ) -> None:
     (one,), _ = reduce_repeats(epochs(*repeats), ["accuracy"], "mean", epochs=len(repeats))
@@ -354,14 +356,14 @@ def test_the_state_of_repeats_is_the_commonest_of_those_that_ended(
     assert list(one.values) == [value if value is None else pytest.approx(value)]
 
 
-def test_a_tie_with_correct_is_not_correct_whatever_came_first() -> None:
+def test_a_tie_with_correct_is_not_correct() -> None:
     for repeats in ([("correct", 1.0), ("partial", 0.0)], [("partial", 0.0), ("correct", 1.0)]):
         (one,), _ = reduce_repeats(epochs(*repeats), ["accuracy"], "mode", epochs=2)
         assert (one.state, list(one.values)) == ("partial", [0.0])
 
 
-def test_an_item_is_pending_until_its_last_repeat_has_ended() -> None:
-    """What two of three repeats say is no value of the item; what they cost is spent."""
+def test_an_item_is_pending_until_its_last_repeat_has_finished() -> None:
+    """Two of three repeats give no value of the item, but their costs count."""
     rows = [FoldRow("q1", "c", n, "correct", A, (1.0, 0.5)) for n in (1, 2)]
     rows += [FoldRow("q2", "c", n, state, A, (1.0, 0.5)) for n, state in enumerate(("error", "correct", "error"), 1)]
     found = fold(opened("accuracy", "cost_total"), rows, epochs=3)
@@ -381,20 +383,20 @@ def test_an_item_is_pending_until_its_last_repeat_has_ended() -> None:
         ([("unsupported", "ok"), ("unsupported", "ok"), ("unsupported", "ok")], ("unsupported", "ok")),
     ],
 )
-def test_an_item_ends_in_one_state_and_with_one_outcome(
+def test_item_outcome_does_not_depend_on_the_order_of_repeats(
     repeats: list[tuple[str, str]], ended: tuple[str, str] | None
 ) -> None:
     for order in itertools.permutations(repeats):
         assert item_outcome(order, epochs=3) == ended
 
 
-def test_items_of_one_name_in_two_corpora_are_two() -> None:
+def test_equal_item_ids_in_two_corpora_are_two_items() -> None:
     rows = [FoldRow("q", corpus, epoch, "correct", A, (1.0,)) for corpus in ("c", "d") for epoch in (1, 2)]
     found, _ = reduce_repeats(rows, ["accuracy"], "mean", epochs=2)
     assert [(one.corpus, one.item_id, one.epoch) for one in found] == [("c", "q", 1), ("d", "q", 1)]
 
 
-def test_the_spread_is_the_mean_deviation_inside_items_that_were_repeated() -> None:
+def test_spread_is_the_mean_standard_deviation_within_repeated_items() -> None:
     rows = [
         *epochs(("correct", 1.0), ("incorrect", 0.0), item="q1"),
         *epochs(("correct", 1.0), ("correct", 1.0), item="q2"),
@@ -406,7 +408,7 @@ def test_the_spread_is_the_mean_deviation_inside_items_that_were_repeated() -> N
 
 
 @pytest.mark.parametrize("reducer", ["mean", "mode", "max"])
-def test_money_of_all_epochs_is_added_up(reducer: str) -> None:
+def test_costs_of_all_epochs_are_added_up(reducer: str) -> None:
     """Two items, three epochs of 1 USD each, one epoch failed after 0.25 USD."""
     metrics_asked = opened("cost_total", "cost_judge", "cost_per_query", "cost_per_correct", "accuracy")
     values = (1.0, 0.5, 1.0, 1.0, 1.0)
@@ -420,14 +422,14 @@ def test_money_of_all_epochs_is_added_up(reducer: str) -> None:
     assert (found["cost_per_query"].value, found["accuracy"].value) == (1.0, 1.0)
 
 
-def test_money_of_an_epoch_that_nobody_knows_leaves_the_item_unknown() -> None:
+def test_an_unknown_cost_of_one_epoch_makes_the_item_unknown() -> None:
     rows = [FoldRow("q1", "c", 1, "correct", A, (1.0,)), FoldRow("q1", "c", 2, "correct", A, (None,))]
     rows += [FoldRow("q2", "c", n, "correct", A, (2.0,)) for n in (1, 2)]
     found = fold(opened("cost_total"), rows, epochs=2)["cost_total"]
     assert (found.value, found.n_unknown, found.note) == (4.0, 1, "at least: 1 value is unknown")
 
 
-def test_money_of_an_item_whose_epochs_all_failed_is_spent_all_the_same() -> None:
+def test_costs_of_failed_epochs_are_counted() -> None:
     rows = [FoldRow("q1", "c", n, "error", A, (0.5,)) for n in (1, 2)]
     found = fold(opened("cost_total"), rows, epochs=2)["cost_total"]
     assert (found.value, counted(found)) == (1.0, (0, 0, 1))
@@ -438,7 +440,7 @@ def test_money_of_an_item_whose_epochs_all_failed_is_spent_all_the_same() -> Non
         st.tuples(st.integers(0, 4), st.integers(1, 3), st.sampled_from([*State, None]), st.floats(0, 1)), max_size=15
     )
 )
-def test_with_epochs_items_are_counted_and_not_epochs(drawn: list[tuple[int, int, State | None, float]]) -> None:
+def test_with_epochs_each_item_is_counted_once(drawn: list[tuple[int, int, State | None, float]]) -> None:
     once = {(item, epoch): (state, value) for item, epoch, state, value in drawn}
     rows = [FoldRow(f"q{item}", "c", epoch, state, A, (value,)) for (item, epoch), (state, value) in once.items()]
     found = fold(opened("accuracy"), rows, epochs=3)["accuracy"]
@@ -451,14 +453,14 @@ def test_with_epochs_items_are_counted_and_not_epochs(drawn: list[tuple[int, int
 # ------------------------------------------------------------------------------------ corpora and money
 
 
-def test_money_of_ingest_that_is_known_is_at_least_what_was_spent() -> None:
+def test_cost_total_is_a_lower_bound_if_some_costs_are_unknown() -> None:
     job = JobFacts(corpora=[CorpusFacts(corpus="c", cost_usd="0.5"), CorpusFacts(corpus="d", cost_usd=None)])
     total = fold(opened("cost_total"), [row(0, "correct", None)], job=job)["cost_total"]
     assert (total.value, total.n_unknown, total.note) == (0.5, 2, "at least: 2 values are unknown")
     assert counted(total) == (0, 1, 0)
 
 
-def test_an_ingest_that_costs_nothing_does_not_make_unknown_items_free() -> None:
+def test_free_ingest_does_not_make_unknown_items_free() -> None:
     job = JobFacts(corpora=[CorpusFacts(corpus="c", priced=False)])
     total = fold(opened("cost_total"), [row(0, "correct", None)], job=job)["cost_total"]
     assert (total.value, total.n_unknown) == (None, 1)
@@ -466,7 +468,7 @@ def test_an_ingest_that_costs_nothing_does_not_make_unknown_items_free() -> None
     assert (free.value, free.n_unknown) == (0.0, 0)
 
 
-def test_ingest_belongs_to_the_whole_job_and_to_no_label() -> None:
+def test_ingest_cost_is_in_the_total_but_in_no_label() -> None:
     job = JobFacts(corpora=[CorpusFacts(corpus="c", cost_usd="2")])
     found = fold(opened("cost_total"), [row(0, "correct", 1.0), row(1, "correct", 0.5, labels=B)], job=job)[
         "cost_total"
@@ -475,7 +477,7 @@ def test_ingest_belongs_to_the_whole_job_and_to_no_label() -> None:
     assert {label: one.value for label, one in found.breakdown["question_type"].items()} == {"a": 1.0, "b": 0.5}
 
 
-def test_corpora_that_failed_are_counted_and_their_money_too() -> None:
+def test_failed_corpora_and_their_costs_are_counted() -> None:
     job = JobFacts(
         corpora=[
             CorpusFacts(corpus="a", cost_usd="1", times_us={"ingest": 2_000}),
@@ -488,7 +490,7 @@ def test_corpora_that_failed_are_counted_and_their_money_too() -> None:
     assert (longest.value, counted(longest), longest.excluded_reasons) == (2.0, (1, 1, 1), {"not_applicable": 1})
 
 
-def test_parts_of_phases_are_read_of_corpora_too() -> None:
+def test_parts_of_phases_can_be_measured_for_corpora() -> None:
     times = {"ingest": 9_000, "ingest.network": 1_000, "ingest.provider": 2_000, "ingest.queue": 6_000}
     job = JobFacts(corpora=[CorpusFacts(corpus="a", times_us=times)])
     found = fold(opened("ingest_latency_mean", "ingest_latency_mean.queue"), [], job=job)
@@ -498,13 +500,15 @@ def test_parts_of_phases_are_read_of_corpora_too() -> None:
 @each_row(
     ("wall", "memories", "value"), [(2_000_000, 30, 15.0), (None, 30, None), (0, 30, None), (2_000_000, None, None)]
 )
-def test_throughput_needs_memories_and_a_wall_time(wall: int | None, memories: int | None, value: float | None) -> None:
+def test_ingest_throughput_needs_memories_and_wall_time(
+    wall: int | None, memories: int | None, value: float | None
+) -> None:
     job = JobFacts(ingest_wall_us=wall, corpora=[CorpusFacts(corpus="a", memories=memories)])
     found = fold(opened("ingest_throughput"), [], job=job)["ingest_throughput"]
     assert (found.value, found.unit) == (value, "memories/s")
 
 
-def test_tokens_and_prices_say_how_they_were_counted() -> None:
+def test_token_and_cost_metrics_report_their_counting_method() -> None:
     job = JobFacts(
         token_methods={"context": ("chars/4", True), "judge_in": ("usage", False)},
         price_methods={"judge": ("genai-prices 1",)},
@@ -522,7 +526,7 @@ def test_tokens_and_prices_say_how_they_were_counted() -> None:
 # ------------------------------------------------------------------------------------ levels and seeds
 
 
-def test_level_and_seed_reach_every_interval() -> None:
+def test_level_and_seed_apply_to_every_interval() -> None:
     rows = [row(n, "correct", float(n % 5 > 1), float(n * n)) for n in range(60)]
     names = ("accuracy", "latency_p50")
     usual = fold(opened(*names), rows, clustered=False)
@@ -537,15 +541,15 @@ def test_level_and_seed_reach_every_interval() -> None:
     assert usual["latency_p50"].value == other["latency_p50"].value
 
 
-def test_a_value_that_leaves_the_range_of_sums_never_reaches_a_fold() -> None:
-    """What a metric may give at most is still folded without a crash."""
+def test_values_up_to_MAX_VALUE_fold_without_overflow() -> None:
+    """The largest allowed value of a metric is folded without an error."""
     rows = [row(n, "correct", sign * MAX_VALUE) for n, sign in enumerate((1, -1, 1))]
     found = fold(opened("mrr"), rows, clustered=False)["mrr"]
     assert found.value == pytest.approx(1e100 / 3)
     assert found.interval is not None and math.isfinite(found.interval.high)
 
 
-def test_the_spread_of_a_time_is_in_the_unit_of_its_value() -> None:
+def test_the_spread_of_a_latency_is_in_milliseconds() -> None:
     rows = [FoldRow("q1", "c", n, "correct", A, (us,)) for n, us in ((1, 4000.0), (2, 6000.0))]
     found = fold(opened("latency_mean"), rows, epochs=2)["latency_mean"]
     assert (found.value, found.unit, found.spread) == (5.0, "ms", pytest.approx(math.sqrt(2)))

@@ -1,4 +1,4 @@
-"""What the guide shows does what it says."""
+"""The examples of the guide on metrics work."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ async def test_the_classes_of_the_guide_work(root: Path, tmp_path: Path) -> None
     assert (await evaluator.evaluate(item, "LOUD", (), None)).correct is True
     for line in calls.splitlines():
         if "#" in line:
-            expression, _, said = line.partition("#")
-            assert eval(expression, {"metrics": metrics}) == eval(said), line
+            expression, _, message = line.partition("#")
+            assert eval(expression, {"metrics": metrics}) == eval(message), line

@@ -1,4 +1,4 @@
-"""Names: one spelling, aliases, K, parameters, near matches, plug-ins."""
+"""Names of metrics: spellings, aliases, K, parameters, definitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def opened(*specs: object, k: int = 10, folder: Path = Path()) -> list[Measure]:
 
 
 @each_row("spelling", ["ndcg@10", "nDCG@10", "ndcg_at_10", "NDCG-at-10"])
-def test_every_spelling_is_one_metric(spelling: str) -> None:
+def test_spellings_of_a_metric_name_resolve_to_one_metric(spelling: str) -> None:
     assert canonical(spelling) == "ndcg_at_10"
     assert metrics.resolve(spelling).definition == "ndcg@10/1"
 
@@ -47,75 +47,46 @@ def test_an_alias_resolves_to_its_metric(alias: str, name: str, definition: str)
     assert (found.name, found.definition) == (name, definition)
 
 
-def test_every_registered_name_can_be_resolved_and_described() -> None:
+def test_every_registered_name_resolves_with_a_definition_and_summary() -> None:
     for name in metrics.names():
         found = metrics.resolve(name.replace("_at_K", "_at_7"))
         assert found.definition.rpartition("/")[2].isdecimal()
         assert found.summary
 
 
-def test_recall_is_printed_with_what_it_means() -> None:
+def test_the_title_of_recall_names_its_variant() -> None:
     assert metrics.resolve("recall@5").title == "recall@5 (any)"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "near"), [("retrival_map", "retrieval_map"), ("recal@5", "recall_at_5"), ("acuracy", "accuracy")]
-)
-def test_an_unknown_name_is_told_the_near_ones(wrong: str, near: str) -> None:
-    with pytest.raises(UnknownMetric, match=near) as caught:
-        metrics.resolve(wrong)
-    assert str(caught.value).count('"') <= 2 * 4
-
-
 @each_row("name", ["hit_at_0", "accuracy_at_5", "accuracy.nonsense", "token_f1.nonsense", ""])
-def test_a_name_that_means_nothing_is_refused(name: str) -> None:
+def test_a_name_without_a_metric_is_refused(name: str) -> None:
     with pytest.raises(UnknownMetric):
         metrics.resolve(name)
 
 
-def test_without_k_the_search_limit_is_used() -> None:
+def test_without_K_the_search_limit_is_the_cutoff() -> None:
     ndcg, everything = opened("ndcg", "map", k=25)
     assert (ndcg.name, ndcg.definition) == ("ndcg", "ndcg@25/1")
     assert everything.definition == "map/1"
 
 
-def test_a_score_that_needs_k_says_so() -> None:
-    with pytest.raises(UnknownMetric, match="needs a cutoff K"):
-        metrics.score("hit", retrieved=[], relevant={"a"})
-
-
-def test_the_generic_form_equals_the_full_name() -> None:
+def test_k_and_variant_as_parameters_equal_the_full_name() -> None:
     inputs = {"retrieved": ["a", "x"], "relevant": {"a", "b"}}
     generic = metrics.score("recall_at_k", params={"k": 2, "variant": "all"}, **inputs)
     assert generic == metrics.score("recall_all_at_2", **inputs)
 
 
-def test_a_parameter_at_its_default_is_accepted_and_a_contradiction_is_not() -> None:
+def test_a_parameter_equal_to_the_value_set_by_the_name_is_accepted() -> None:
     inputs = {"retrieved": ["a"], "relevant": {"a"}}
     assert metrics.score("recall_all_at_5", params={"variant": "all", "duplicates": "keep"}, **inputs) == 1
-    with pytest.raises(UnknownMetric, match="its name already sets"):
-        metrics.score("recall_all_at_5", params={"variant": "any"}, **inputs)
-    with pytest.raises(UnknownMetric, match="its name already sets"):
-        metrics.score("hit_at_5", params={"k": 3}, **inputs)
 
 
-@each_row("params", [{"gian": "exponential"}, {"gain": "cubic"}, {"duplicates": True}, {"k": 0}, {"k": "ten"}])
-def test_a_wrong_parameter_is_refused(params: dict[str, object]) -> None:
-    with pytest.raises(UnknownMetric):
-        metrics.score("ndcg_at_k", params={"k": 10} | params, retrieved=[], relevant={"a"})
-
-
-def test_an_unknown_input_is_refused() -> None:
-    with pytest.raises(UnknownMetric, match="retreived"):
-        metrics.score("hit_at_5", retrieved=[], retreived=[], relevant={"a"})
-
-
-def test_arithmetic_options_show_in_the_definition() -> None:
+def test_a_parameter_that_changes_the_result_is_part_of_the_definition() -> None:
     (metric,) = opened({"name": "ndcg@10", "config": {"gain": "exponential"}})
     assert metric.definition == "ndcg@10[gain=exponential]/1"
 
 
-def test_the_seed_entries_of_a_config_are_understood() -> None:
+def test_metric_entries_of_older_configs_are_accepted() -> None:
     found = opened(
         {"name": "accuracy", "method": "llm_judge", "config": {"model": "gpt-4o", "threshold": 0.8}},
         {"name": "accuracy_by_question_type", "method": "llm_judge", "breakdown": ["questionType"]},
@@ -135,53 +106,13 @@ def test_the_seed_entries_of_a_config_are_understood() -> None:
     }
 
 
-def test_every_mistake_of_a_list_is_told_at_once_with_its_place() -> None:
-    with pytest.raises(ConfigError) as caught:
-        open_metrics(
-            ["acuracy", "hit_at_5", {"name": "map", "methdo": "x"}],
-            k=5,
-            folder=Path(),
-            places=["b.yaml:7:3", "b.yaml:8:3", "b.yaml:9:3"],
-        )
-    text = str(caught.value)
-    assert "b.yaml:7:3" in text and "b.yaml:9:3" in text
-    assert "accuracy" in text and "method" in text
-
-
-@each_row(
-    "entry",
-    [
-        {"name": "accuracy", "method": "nonsense"},
-        {"name": "map", "method": "llm_judge"},
-        {"method": "llm_judge"},
-        {"name": "map", "evaluator": "./absent.py:Thing"},
-        {"name": "map", "evaluator": "./metric.ts"},
-    ],
-)
-def test_an_entry_that_cannot_work_is_refused(entry: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(ConfigError):
-        opened(entry, folder=tmp_path)
-
-
-def test_a_breakdown_that_the_data_lacks_is_refused_with_the_near_one() -> None:
-    with pytest.raises(ConfigError, match="speeker") as caught:
-        open_metrics([{"name": "accuracy", "breakdown": ["speeker"]}], k=5, folder=Path(), dimensions=["speaker"])
-    assert "speaker" in caught.value.hint
-
-
-def test_the_same_metric_twice_is_once_and_two_definitions_are_a_mistake() -> None:
-    assert len(opened("hit@5", "hit_at_5")) == 1
-    with pytest.raises(ConfigError, match="twice"):
-        opened("ndcg_at_10", {"name": "ndcg@10", "config": {"gain": "exponential"}})
-
-
-def test_a_name_registered_twice_is_a_config_error() -> None:
+def test_a_name_registered_twice_is_a_ConfigError() -> None:
     entry = FAMILIES[0].ENTRIES[0]
     with pytest.raises(ConfigError, match="is registered by"):
         Registry((entry, entry))
 
 
-def test_the_catalog_lists_every_entry_once() -> None:
+def test_the_catalog_lists_each_metric_once() -> None:
     names = [info.name for info in metrics.catalog()]
     assert len(names) == len(set(names))
     assert {"accuracy", "ndcg_at_K", "latency_p95", "cost_total"} <= set(names)

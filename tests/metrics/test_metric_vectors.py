@@ -37,7 +37,7 @@ def close(got: float | None, expected: float | None, tolerance: float) -> bool:
     return abs(got - expected) <= max(tolerance, 1e-12) * max(1, abs(expected))
 
 
-def test_every_score_vector_agrees(cases: list[Case]) -> None:
+def test_score_agrees_with_every_reference_vector(cases: list[Case]) -> None:
     chosen = [case for case in cases if case["call"] == "score"]
     assert len(chosen) > 900
     for case in chosen:
@@ -45,7 +45,7 @@ def test_every_score_vector_agrees(cases: list[Case]) -> None:
         assert close(got, case["expected"], case["tolerance"]), (case["id"], case["metric"], got, case["expected"])
 
 
-def test_every_measure_vector_agrees(cases: list[Case]) -> None:
+def test_measure_agrees_with_every_reference_vector(cases: list[Case]) -> None:
     chosen = [case for case in cases if case["call"] == "measure"]
     assert len(chosen) > 40
     for case in chosen:
@@ -67,7 +67,7 @@ def same_breakdown(got: Measurement, expected: dict[str, dict[str, float]], tole
     )
 
 
-def test_every_cost_vector_agrees(cases: list[Case]) -> None:
+def test_cost_agrees_with_every_reference_vector(cases: list[Case]) -> None:
     chosen = [case for case in cases if case["call"] == "cost"]
     assert len(chosen) > 7
     for case in chosen:
@@ -76,6 +76,6 @@ def test_every_cost_vector_agrees(cases: list[Case]) -> None:
         assert got == expected, (case["id"], got, expected)
 
 
-def test_the_stemmer_is_nltk_default_mode(shared: Path) -> None:
+def test_stem_agrees_with_the_default_mode_of_NLTK(shared: Path) -> None:
     stems = json.loads((shared / "vectors/metrics/porter-stems.json").read_text(encoding="utf-8"))
     assert {word: stem(word) for word in stems} == stems

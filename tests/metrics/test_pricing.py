@@ -1,4 +1,4 @@
-"""What one call costs: own prices by hand, the table's own numbers, and null wherever something is unknown."""
+"""The cost of one call: configured prices, the price table, and None for anything unknown."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def tokens(total: object = 0, output: object = 0, read: object = None, write: ob
         (tokens(10, 10), "ollama/any", "0"),
     ],
 )
-def test_a_call_by_hand(usage: dict[str, object], model: str, expected: str | None) -> None:
+def test_the_cost_of_a_call_is_exact(usage: dict[str, object], model: str, expected: str | None) -> None:
     assert cost(usage, model) == (None if expected is None else Decimal(expected))
 
 
@@ -84,27 +84,27 @@ def test_a_call_by_hand(usage: dict[str, object], model: str, expected: str | No
         tokens(10, 0, read="x"),
     ],
 )
-def test_a_usage_that_says_too_little_or_too_much_has_no_price(usage: dict[str, object] | None) -> None:
+def test_an_incomplete_or_inconsistent_usage_has_no_cost(usage: dict[str, object] | None) -> None:
     assert cost(usage) is None
     assert cost(usage, "ollama/any") is None
 
 
 @each_row("price", ["cheap", "", float("nan"), float("inf"), -1, "-0.1", [1], True])
-def test_a_price_that_is_none_is_told(price: object) -> None:
+def test_an_invalid_price_is_a_ConfigError(price: object) -> None:
     with pytest.raises(ConfigError) as caught:
         cost(tokens(10, 10), "a/b", {"a/b": {"input": price, "output": 1}})
     assert caught.value.message == f"prices: {price!r} is not a price"
     assert caught.value.hint == "write USD per million tokens, for example 0.15"
 
 
-def test_own_prices_stand_before_the_table_and_hold_for_one_model() -> None:
+def test_configured_prices_override_the_price_table_for_their_model() -> None:
     usage = tokens(1_000_000, 0)
     assert cost(usage, "openai/gpt-4o", {"openai/gpt-4o": {"input": 1, "output": 1}}) == 1
     assert cost(usage, "openai/gpt-4o", {"openai/gpt-4o-mini": {"input": 1, "output": 1}}) != 1
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-4o-mini"])
-def test_the_table_is_asked_with_provider_model_and_time(model: str) -> None:
+def test_the_price_table_is_looked_up_by_provider_model_and_time(model: str) -> None:
     at = datetime(2025, 6, 1, tzinfo=UTC)
     theirs = calc_price(
         TableUsage(input_tokens=1000, cache_read_tokens=400, output_tokens=50),
@@ -118,11 +118,11 @@ def test_the_table_is_asked_with_provider_model_and_time(model: str) -> None:
 
 
 @pytest.mark.parametrize(("provider", "model"), [("nobody", "gpt-4o"), ("openai", "no-such-model"), ("", "")])
-def test_what_the_table_does_not_know_has_no_price(provider: str, model: str) -> None:
+def test_an_unknown_provider_or_model_has_no_cost(provider: str, model: str) -> None:
     assert metrics.cost(tokens(10, 10), provider=provider, model=model, at=AT) is None
 
 
-def test_the_table_has_a_name_and_a_version() -> None:
+def test_price_table_returns_name_and_version() -> None:
     assert metrics.price_table() == f"genai-prices {version('genai-prices')}"
 
 
@@ -130,7 +130,7 @@ COUNTS = st.integers(0, 10**6)
 
 
 @given(fresh=COUNTS, read=COUNTS, write=COUNTS, output=COUNTS)
-def test_cost_is_a_sum_over_kinds_of_tokens(fresh: int, read: int, write: int, output: int) -> None:
+def test_cost_is_the_sum_over_kinds_of_tokens(fresh: int, read: int, write: int, output: int) -> None:
     usage = Usage(
         input_tokens=fresh + read + write, cache_read_tokens=read, cache_write_tokens=write, output_tokens=output
     )
@@ -139,11 +139,11 @@ def test_cost_is_a_sum_over_kinds_of_tokens(fresh: int, read: int, write: int, o
 
 
 @given(a=COUNTS, b=COUNTS)
-def test_two_calls_cost_what_one_of_both_costs_where_prices_have_no_tiers(a: int, b: int) -> None:
+def test_the_cost_of_two_calls_is_the_cost_of_their_sum(a: int, b: int) -> None:
     one, other, both = (cost(tokens(n, n)) for n in (a, b, a + b))
     assert one is not None and other is not None
     assert both == one + other
 
 
-def test_reasoning_is_part_of_the_output_and_is_not_paid_twice() -> None:
+def test_reasoning_tokens_are_not_charged_twice() -> None:
     assert cost(Usage(output_tokens=100, reasoning_tokens=90)) == cost(Usage(output_tokens=100))

@@ -1,4 +1,4 @@
-"""Retrieval metrics worked by hand: one list a case, and how the metrics bound one another."""
+"""Retrieval metrics: expected values of single lists, and bounds between metrics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ABC = {"a", "b", "c"}
         ("retrieval_coverage", 1.0),
     ],
 )
-def test_one_list_by_hand(name: str, expected: float) -> None:
+def test_each_metric_has_its_expected_value_for_one_list(name: str, expected: float) -> None:
     assert metrics.score(name, retrieved=BASIC, relevant=ABC) == pytest.approx(expected, rel=1e-14)
 
 
@@ -71,7 +71,7 @@ def test_one_list_by_hand(name: str, expected: float) -> None:
         ([[], ["d", "a"]], {"a"}, 0.5, 0.5, 1.0),
     ],
 )
-def test_the_first_relevant_slot_by_hand(
+def test_mrr_and_hit_have_their_expected_values(
     retrieved: list[object], relevant: set[str], mrr: float, mrr_2: float, hit_2: float
 ) -> None:
     found = [metrics.score(name, retrieved=retrieved, relevant=relevant) for name in ("mrr", "mrr_at_2", "hit_at_2")]
@@ -95,18 +95,18 @@ GRADED = {"a": 3, "b": 2, "c": 1, "d": 0, "e": -1}
         (["d", "a"], (3 / LOG3) / (3 + 2 / LOG3 + 1 / 2), (7 / LOG3) / (7 + 3 / LOG3 + 1 / 2)),
     ],
 )
-def test_graded_gains_by_hand(retrieved: list[str], linear: float, exponential: float) -> None:
+def test_graded_ndcg_has_its_expected_values(retrieved: list[str], linear: float, exponential: float) -> None:
     inputs = {"retrieved": retrieved, "relevant": GRADED}
     assert metrics.score("ndcg@3", **inputs) == pytest.approx(linear, rel=1e-14)
     assert metrics.score("ndcg@3", params={"gain": "exponential"}, **inputs) == pytest.approx(exponential, rel=1e-14)
 
 
-def test_a_grade_of_0_or_less_is_not_relevant() -> None:
+def test_grades_of_0_or_less_are_not_relevant() -> None:
     assert metrics.score("recall_fraction_at_5", retrieved=["a", "d", "e"], relevant=GRADED) == 1 / 3
     assert metrics.score("hit_at_5", retrieved=["d"], relevant={"d": 0, "e": -3}) is None
 
 
-def test_gains_of_0_and_1_make_both_kinds_of_gain_one() -> None:
+def test_both_gains_agree_for_binary_grades() -> None:
     inputs = {"retrieved": BASIC, "relevant": dict.fromkeys(ABC, 1)}
     assert metrics.score("ndcg@4", params={"gain": "exponential"}, **inputs) == metrics.score("ndcg@4", **inputs)
 
@@ -134,13 +134,13 @@ DUPLICATED = ["a", "a", "d", "d", "b"]
         ("mrr", 1.0, 1.0),
     ],
 )
-def test_a_duplicate_takes_its_slot_or_none(name: str, kept: float, collapsed: float) -> None:
+def test_duplicates_are_kept_or_collapsed_by_option(name: str, kept: float, collapsed: float) -> None:
     inputs = {"retrieved": DUPLICATED, "relevant": {"a", "b"}}
     assert metrics.score(name, **inputs) == pytest.approx(kept)
     assert metrics.score(name, params={"duplicates": "collapse"}, **inputs) == pytest.approx(collapsed)
 
 
-def test_collapsing_drops_what_stood_before_and_keeps_what_says_nothing() -> None:
+def test_without_repeats_drops_repeated_ids_but_keeps_empty_slots() -> None:
     slots = [("a", "b"), ("a",), (), ("b", "c"), (), ("c", "a")]
     assert without_repeats(slots) == [("a", "b"), (), ("b", "c"), ()]
 
@@ -156,7 +156,7 @@ def test_collapsing_drops_what_stood_before_and_keeps_what_says_nothing() -> Non
         ([], (), ()),
     ],
 )
-def test_a_hit_for_several_ids_gains_the_best_new_one(
+def test_Ranking_uses_the_best_new_grade_of_each_hit(
     retrieved: list[object], new: tuple[int, ...], gains: tuple[float, ...]
 ) -> None:
     ranking = Ranking.of(retrieved, {"a": 3, "b": 2, "c": 1})
@@ -178,7 +178,7 @@ def test_a_hit_for_several_ids_gains_the_best_new_one(
         (None, ("None",)),
     ],
 )
-def test_a_hit_is_an_id_or_any_collection_of_ids(entry: object, ids: tuple[str, ...]) -> None:
+def test_slot_ids_accepts_an_id_or_a_collection_of_ids(entry: object, ids: tuple[str, ...]) -> None:
     assert slot_ids(entry) == ids
 
 
@@ -188,32 +188,32 @@ def test_ids_are_compared_as_text() -> None:
     assert graded([1, "b"]) == {"1": 1.0, "b": 1.0}
 
 
-def test_an_id_that_stands_alone_is_one_id_and_not_its_letters() -> None:
+def test_a_single_string_is_one_id() -> None:
     assert metrics.score("recall_fraction@5", retrieved="d1", relevant="d1") == 1
     assert metrics.score("precision@1", retrieved="d1", relevant=["d", "1"]) == 0
 
 
 @each_row("name", ["hit_at_5", "ndcg_at_5", "map", "mrr", "retrieval_f1", "retrieval_coverage"])
-def test_nothing_relevant_is_not_scored_and_nothing_returned_is_0(name: str) -> None:
+def test_without_relevant_ids_the_score_is_None_and_without_results_0(name: str) -> None:
     assert metrics.score(name, retrieved=["a"], relevant=[]) is None
     assert metrics.score(name, retrieved=[], relevant=[]) is None
     assert metrics.score(name, retrieved=[], relevant=["a"]) == 0
 
 
 @each_row(("returned", "expected"), [([], 0.0), (["a"], 1.0), (["d", "a"], 0.5), (["d", "e", "f", "a"], 0.0)])
-def test_precision_over_what_was_returned_never_divides_by_more_than_k(returned: list[str], expected: float) -> None:
+def test_precision_over_returned_hits_divides_by_at_most_k(returned: list[str], expected: float) -> None:
     found = metrics.score("precision@3", params={"denominator": "returned"}, retrieved=returned, relevant=["a"])
     assert found == expected
 
 
-def test_coverage_is_a_share_or_whether_any() -> None:
+def test_retrieval_coverage_is_a_share_or_any() -> None:
     inputs = {"retrieved": ["d", "a"], "relevant": ABC}
     assert metrics.score("retrieval_coverage", **inputs) == pytest.approx(1 / 3)
     assert metrics.score("retrieval_coverage", params={"variant": "any"}, **inputs) == 1
     assert metrics.score("retrieval_coverage", params={"variant": "any"}, retrieved=["d"], relevant=ABC) == 0
 
 
-def test_a_cut_beyond_the_list_changes_nothing_but_precision() -> None:
+def test_k_beyond_the_list_changes_only_precision() -> None:
     for name in ("hit", "recall_fraction", "recall_all", "map", "mrr"):
         at = [metrics.score(f"{name}_at_{k}", retrieved=BASIC, relevant=ABC) for k in (5, 6, 10**9 - 1)]
         assert len(set(at)) == 1
@@ -233,7 +233,9 @@ def test_a_cut_beyond_the_list_changes_nothing_but_precision() -> None:
         ([math.inf], None),
     ],
 )
-def test_the_mean_of_scores_wants_a_number_of_every_hit(scores: list[float | None], expected: float | None) -> None:
+def test_avg_retrieval_score_needs_a_finite_score_for_every_hit(
+    scores: list[float | None], expected: float | None
+) -> None:
     assert metrics.score("avg_retrieval_score", scores=scores) == expected
 
 
@@ -252,7 +254,9 @@ def scores(names: list[str], retrieved: list[object], relevant: object, **params
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS)
-def test_ndcg_and_mrr_are_at_most_the_hit_rate(retrieved: list[object], relevant: dict[str, int], k: int) -> None:
+def test_ndcg_mrr_map_and_recall_are_at_most_the_hit_rate(
+    retrieved: list[object], relevant: dict[str, int], k: int
+) -> None:
     hit, *others = scores(
         [f"{name}_at_{k}" for name in ("hit", "ndcg", "mrr", "map", "recall_fraction")], retrieved, relevant
     )
@@ -261,7 +265,7 @@ def test_ndcg_and_mrr_are_at_most_the_hit_rate(retrieved: list[object], relevant
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS)
-def test_the_recalls_are_ordered(retrieved: list[object], relevant: dict[str, int], k: int) -> None:
+def test_recall_variants_are_ordered(retrieved: list[object], relevant: dict[str, int], k: int) -> None:
     every, fraction, capped, some = scores(
         [f"{name}_at_{k}" for name in ("recall_all", "recall_fraction", "recall_capped", "recall")], retrieved, relevant
     )
@@ -271,7 +275,7 @@ def test_the_recalls_are_ordered(retrieved: list[object], relevant: dict[str, in
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS)
-def test_any_hit_recall_is_the_hit_rate_and_one_id_makes_all_recalls_one(
+def test_recall_any_equals_hit_and_one_relevant_id_makes_all_recalls_equal(
     retrieved: list[object], relevant: dict[str, int], k: int
 ) -> None:
     hit, some = scores([f"hit_at_{k}", f"recall_any_at_{k}"], retrieved, relevant)
@@ -282,7 +286,7 @@ def test_any_hit_recall_is_the_hit_rate_and_one_id_makes_all_recalls_one(
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS, data=st.data())
-def test_the_order_of_the_judgements_does_not_matter(
+def test_the_order_of_relevant_ids_does_not_matter(
     retrieved: list[object], relevant: dict[str, int], k: int, data: st.DataObject
 ) -> None:
     mixed = dict(data.draw(st.permutations(list(relevant.items()))))
@@ -291,13 +295,15 @@ def test_the_order_of_the_judgements_does_not_matter(
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS, scale=st.sampled_from([2, 10, 1000]))
-def test_ndcg_knows_no_unit_of_grades(retrieved: list[object], relevant: dict[str, int], k: int, scale: int) -> None:
+def test_ndcg_does_not_depend_on_the_scale_of_grades(
+    retrieved: list[object], relevant: dict[str, int], k: int, scale: int
+) -> None:
     plain = scores([f"ndcg_at_{k}"], retrieved, relevant)
     assert scores([f"ndcg_at_{k}"], retrieved, {i: g * scale for i, g in relevant.items()}) == pytest.approx(plain)
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS)
-def test_order_inside_the_first_k_moves_only_rank_aware_metrics(
+def test_the_order_within_the_first_k_does_not_change_hit_and_recall(
     retrieved: list[object], relevant: dict[str, int], k: int
 ) -> None:
     names = [f"{name}_at_{k}" for name in ("hit", "recall_fraction", "recall_all", "recall_capped")]
@@ -305,7 +311,7 @@ def test_order_inside_the_first_k_moves_only_rank_aware_metrics(
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS, tail=SLOTS)
-def test_what_stands_beyond_k_does_not_count(
+def test_hits_beyond_k_do_not_count(
     retrieved: list[object], relevant: dict[str, int], k: int, tail: list[object]
 ) -> None:
     head = [*retrieved, *["x"] * k][:k]
@@ -314,7 +320,7 @@ def test_what_stands_beyond_k_does_not_count(
 
 
 @given(ranked=st.lists(IDS, min_size=2, max_size=10, unique=True), relevant=RELEVANT, at=st.integers(0, 8))
-def test_moving_a_better_hit_up_never_hurts(ranked: list[str], relevant: dict[str, int], at: int) -> None:
+def test_moving_a_better_hit_up_never_lowers_a_score(ranked: list[str], relevant: dict[str, int], at: int) -> None:
     place = at % (len(ranked) - 1)
     if relevant.get(ranked[place], 0) < relevant.get(ranked[place + 1], 0):
         better = [*ranked[:place], ranked[place + 1], ranked[place], *ranked[place + 2 :]]
@@ -324,14 +330,16 @@ def test_moving_a_better_hit_up_never_hurts(ranked: list[str], relevant: dict[st
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT)
-def test_f1_lies_between_precision_and_recall(retrieved: list[object], relevant: dict[str, int]) -> None:
+def test_F1_is_between_precision_and_recall(retrieved: list[object], relevant: dict[str, int]) -> None:
     precision, recall, f1 = scores(["retrieval_precision", "retrieval_recall", "retrieval_f1"], retrieved, relevant)
     assert min(precision, recall) - 1e-12 <= f1 <= max(precision, recall) + 1e-12
     assert scores(["retrieval_coverage"], retrieved, relevant) == [recall]
 
 
 @given(retrieved=SLOTS, relevant=RELEVANT, k=KS)
-def test_a_row_gives_what_its_inputs_give(retrieved: list[object], relevant: dict[str, int], k: int) -> None:
+def test_the_score_of_a_row_equals_the_score_of_its_inputs(
+    retrieved: list[object], relevant: dict[str, int], k: int
+) -> None:
     row = Row(
         benchmark="b", corpus="c", item_id="i", retrieved=tuple(map(slot_ids, retrieved)), relevant=tuple(relevant)
     )
@@ -347,7 +355,7 @@ def test_a_row_gives_what_its_inputs_give(retrieved: list[object], relevant: dic
     queries=st.lists(st.tuples(st.lists(IDS, min_size=1, max_size=9, unique=True), RELEVANT), min_size=1, max_size=5),
     k=st.sampled_from([1, 3, 5, 10]),
 )
-def test_means_over_queries_are_those_of_trec_eval(queries: list[tuple[list[str], dict[str, int]]], k: int) -> None:
+def test_means_over_queries_agree_with_trec_eval(queries: list[tuple[list[str], dict[str, int]]], k: int) -> None:
     """Graded judgements, every query scored, the mean over all of them."""
     judged = {str(n): relevant for n, (_, relevant) in enumerate(queries)}
     run = {str(n): {doc: float(-rank) for rank, doc in enumerate(ranked)} for n, (ranked, _) in enumerate(queries)}

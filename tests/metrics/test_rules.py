@@ -1,4 +1,4 @@
-"""How many values become one number: each rule by hand, and what a class of somebody else may give."""
+"""Fold rules: expected results, and invalid results of plug-in classes."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def sample(*values: float, **more: object) -> Sample:
         (PluginAggregate(max), sample(2.0, 7.0), 7.0, None, ""),
     ],
 )
-def test_a_rule_by_hand(
+def test_each_fold_rule_has_its_expected_result(
     rule: FoldRule, given_sample: Sample, value: object, value_failures_as_zero: object, note: str
 ) -> None:
     found = rule.fold(given_sample)
     assert (found.value, found.value_failures_as_zero, found.note) == (value, value_failures_as_zero, note)
 
 
-def test_a_macro_mean_by_hand() -> None:
+def test_Macro_averages_the_values_of_the_groups() -> None:
     groups = {
         "a": sample(1.0, 1.0, 0.0, 0.0),
         "b": sample(1.0, n_failed=1),
@@ -115,12 +115,12 @@ def test_a_macro_mean_by_hand() -> None:
         (PluginAggregate(max), "other"),
     ],
 )
-def test_a_rule_says_whether_it_is_a_mean(rule: FoldRule, name: str) -> None:
+def test_a_fold_rule_names_whether_it_is_a_mean(rule: FoldRule, name: str) -> None:
     assert (rule.name, rule.dimension) == (name, None)
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=20), failed=st.integers(0, 9))
-def test_the_value_with_failures_as_zero_is_never_above_the_value(values: list[float], failed: int) -> None:
+def test_value_failures_as_zero_is_at_most_the_value(values: list[float], failed: int) -> None:
     found = MEAN.fold(sample(*values, n_failed=failed))
     assert found.value is not None and found.value_failures_as_zero is not None
     assert found.value_failures_as_zero <= found.value + 1e-15
@@ -129,7 +129,7 @@ def test_the_value_with_failures_as_zero_is_never_above_the_value(values: list[f
 
 @settings(max_examples=examples(20))
 @given(values=st.lists(st.integers(1, 10**9), min_size=1, max_size=20))
-def test_milliseconds_are_microseconds_by_a_thousand(values: list[int]) -> None:
+def test_percentiles_in_milliseconds_are_those_in_microseconds_divided_by_1000(values: list[int]) -> None:
     plain, shown = (Percentile(90, scale).fold(sample(*map(float, values))) for scale in (1, 1000))
     assert plain.value is not None and shown.value == plain.value / 1000
     assert shown.interval == scale_interval(plain.interval, 1000)
@@ -140,7 +140,7 @@ AMOUNTS = ("cost_per_query", "tokens_context", "latency_mean", "latency", "answe
 
 @each_row("name", AMOUNTS)
 @each_row("value", [0.0, 1.0, 0.0025])
-def test_an_amount_that_never_varies_has_no_interval_of_a_share(name: str, value: float) -> None:
+def test_an_amount_that_never_varies_has_no_interval(name: str, value: float) -> None:
     rows = [FoldRow(f"q{n}", f"c{n % 3}", 1, "correct", (), (value,)) for n in range(9)]
     (metric,) = open_metrics([name], k=5, folder=Path())
     for clustered in (True, False):
@@ -148,30 +148,30 @@ def test_an_amount_that_never_varies_has_no_interval_of_a_share(name: str, value
         assert fold([metric], [*rows, rows[0]._replace(values=(5.0,))], clustered=clustered)[name].interval is not None
 
 
-def test_an_interval_is_scaled_at_both_ends() -> None:
+def test_scale_interval_divides_both_ends() -> None:
     found = Interval(low=1000.0, high=3000.0, level=0.9, method="t")
     assert scale_interval(found, 1000) == Interval(low=1.0, high=3.0, level=0.9, method="t")
     assert scale_interval(found, 1) is found
     assert scale_interval(None, 1000) is None
 
 
-def test_a_share_of_nothing_is_nothing() -> None:
+def test_quotient_of_0_items_is_None() -> None:
     assert (quotient(3.0, 0), quotient(3.0, 2), quotient(0.0, 2)) == (None, 1.5, 0.0)
 
 
 @pytest.mark.parametrize("n", [199, 200])
-def test_a_percentile_of_few_values_is_only_descriptive(n: int) -> None:
+def test_a_percentile_of_fewer_than_200_values_is_noted_as_descriptive(n: int) -> None:
     found = Percentile(50).fold(sample(*(float(i) for i in range(n))))
     assert found.note == ("n < 200: the interval only describes these items" if n < 200 else "")
     assert found.interval is not None
 
 
-def test_a_percentile_without_an_interval_does_not_describe_one() -> None:
+def test_a_percentile_without_interval_has_no_note() -> None:
     found = Percentile(50).fold(sample(5.0, 5.0, 5.0))
     assert (found.value, found.interval, found.note) == (5.0, None, "")
 
 
-def test_many_values_are_ranked_by_clusters() -> None:
+def test_a_percentile_of_many_values_uses_a_cluster_order_statistic() -> None:
     n = stats.ORDER_STATISTIC_FROM + 1
     values, clusters = [float(i) for i in range(n)], [i % 7 for i in range(n)]
     found = Percentile(50).fold(Sample(values=Tally.of(values, clusters)))
@@ -183,7 +183,7 @@ def test_many_values_are_ranked_by_clusters() -> None:
     assert few.interval is not None and few.interval.method == "cluster_bootstrap_percentile"
 
 
-# ------------------------------------------------------------------------------------ classes of somebody else
+# ------------------------------------------------------------------------------------ plug-in classes
 
 
 def raising(error: Exception) -> Callable[[Sequence[float]], float]:
@@ -211,14 +211,14 @@ def raising(error: Exception) -> Callable[[Sequence[float]], float]:
         (raising(TypeError("no")), None, "the metric's aggregate failed: TypeError: no"),
     ],
 )
-def test_an_aggregate_that_gives_no_number_leaves_the_value_null_and_says_so(
+def test_an_aggregate_without_a_finite_result_gives_None_and_a_note(
     aggregate: Callable[[Sequence[float]], float | None], value: float | None, note: str
 ) -> None:
     found = PluginAggregate(aggregate).fold(sample(1.0, 2.0))
     assert (found.value, found.note) == (value, note)
 
 
-def test_an_aggregate_sees_the_values_in_order_and_only_scored_ones() -> None:
+def test_an_aggregate_sees_only_scored_values_in_order() -> None:
     seen: list[Sequence[float]] = []
 
     class Watching:
@@ -257,7 +257,7 @@ class Whole:
         return 1.0
 
 
-def test_what_a_class_does_not_say_has_a_default() -> None:
+def test_missing_attributes_of_a_metric_class_have_defaults() -> None:
     found = from_plugin(Minimal, {}, label="x")
     assert (found.name, found.definition, found.category) == ("minimal_metric_at_5", "minimal/1", "custom")
     assert (found.unit, found.lower_is_better, found.params, found.scope) == (None, False, {}, "item")
@@ -265,7 +265,7 @@ def test_what_a_class_does_not_say_has_a_default() -> None:
     assert not isinstance(Minimal(), Metric)
 
 
-def test_what_a_class_says_of_itself_is_kept() -> None:
+def test_attributes_of_a_metric_class_are_used() -> None:
     found = from_plugin(Whole(), {}, label="x", name="other", breakdown=("speaker",))
     assert (found.name, found.definition, found.category) == ("other", "whole/2", "cost")
     assert (found.unit, found.lower_is_better, found.params) == ("USD", True, {"bonus": 1})
@@ -284,7 +284,7 @@ def test_what_a_class_says_of_itself_is_kept() -> None:
         ([1.0], "metric x returned [1.0] for item q7"),
     ],
 )
-def test_a_value_that_is_no_number_is_an_error_of_its_item(given_value: object, text: str) -> None:
+def test_a_score_that_is_not_a_finite_number_is_an_EvaluatorFailed_error(given_value: object, text: str) -> None:
     metric = from_plugin(Minimal, {}, label="x")
     row = Row(benchmark="b", corpus="c", item_id="q7", returned_scores=(given_value,))  # type: ignore[arg-type]
     with pytest.raises(EvaluatorFailed) as caught:
@@ -293,14 +293,14 @@ def test_a_value_that_is_no_number_is_an_error_of_its_item(given_value: object, 
 
 
 @each_row(("given_value", "expected"), [(1, 1.0), (True, 1.0), (None, None), (-1e100, -1e100), (0.25, 0.25)])
-def test_a_value_that_is_a_number_is_a_double(given_value: object, expected: float | None) -> None:
+def test_a_valid_score_is_a_float_or_None(given_value: object, expected: float | None) -> None:
     metric = from_plugin(Minimal, {}, label="x")
     row = Row(benchmark="b", corpus="c", item_id="q7", returned_scores=(given_value,))  # type: ignore[arg-type]
     found = metric.score(row)
     assert found == expected and isinstance(found, float | None)
 
 
-def test_a_metric_of_ours_that_gives_no_number_is_an_error_of_its_item_too() -> None:
+def test_a_built_in_metric_without_a_finite_result_is_an_EvaluatorFailed_error() -> None:
     row = Row(benchmark="b", corpus="c", item_id="q7")
     mrr = registry().measure("mrr")
     for wrong in (math.nan, math.inf, 1e101):
@@ -310,7 +310,7 @@ def test_a_metric_of_ours_that_gives_no_number_is_an_error_of_its_item_too() -> 
         assert str(caught.value) == f"metric mrr returned {wrong} for item q7; expected a finite number"
 
 
-def test_a_class_may_take_plain_rows_too(tmp_path: Path) -> None:
+def test_a_metric_class_may_define_score_inputs(tmp_path: Path) -> None:
     class Plain:
         name, definition = "plain", "plain/1"
 
@@ -324,7 +324,7 @@ def test_a_class_may_take_plain_rows_too(tmp_path: Path) -> None:
     assert metric.arithmetic.of_inputs(a=1, b=2) == 2.0
 
 
-def test_one_file_is_imported_once_and_anew_when_it_changed(tmp_path: Path) -> None:
+def test_a_metric_file_is_imported_again_only_if_it_changed(tmp_path: Path) -> None:
     path = tmp_path / "counted.py"
     source = "class C:\n  name, definition = 'c', 'c/1'\n  def score(self, row): return {}.0\n"
     found: list[Measure] = []
@@ -336,7 +336,7 @@ def test_one_file_is_imported_once_and_anew_when_it_changed(tmp_path: Path) -> N
     assert [one.score(row) for one in found] == [1.0, 1.0, 2.0]
 
 
-def test_a_file_that_failed_may_be_mended_and_tried_again(tmp_path: Path) -> None:
+def test_a_metric_file_that_failed_to_import_is_tried_again(tmp_path: Path) -> None:
     (tmp_path / "late.py").write_text("from missing_neighbour_xyz import C\n", encoding="utf-8")
     entry = {"name": "c", "evaluator": "./late.py:C"}
     for _ in range(2):

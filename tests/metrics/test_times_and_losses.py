@@ -1,4 +1,4 @@
-"""Times and tokens of a row, reasons of lost items, doubted golds, plug-ins by their distributions."""
+"""Latency, tokens and costs of a row, loss reasons, suspect golds, plug-ins of distributions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def value(name: str, row: Row) -> float | None:
         ({"answer": 900, "answer.queue": 1}, None, None),
     ],
 )
-def test_a_phase_is_what_the_provider_took_and_not_our_waiting(
+def test_phase_us_counts_network_and_provider_but_not_waiting(
     times: dict[str, int], bare: int | None, queue: int | None
 ) -> None:
     assert (phase_us(times, "search"), phase_us(times, "search", "queue")) == (bare, queue)
@@ -52,7 +52,7 @@ def test_a_phase_is_what_the_provider_took_and_not_our_waiting(
     ("times", "spent"),
     [({}, None), ({"total": 9}, 9), ({"total": 9, "network": 2}, 2), ({"network": 2, "provider": 3, "queue": 4}, 5)],
 )
-def test_an_attempt_is_read_as_a_phase(times: dict[str, int], spent: int | None) -> None:
+def test_attempt_us_counts_network_and_provider(times: dict[str, int], spent: int | None) -> None:
     assert attempt_us(times) == spent
 
 
@@ -68,13 +68,13 @@ def test_an_attempt_is_read_as_a_phase(times: dict[str, int], spent: int | None)
         ({"search": 9, "search.queue": 1, "answer.untimed": 1}, None, None),
     ],
 )
-def test_a_user_waits_for_search_and_answer(times: dict[str, int], total: int | None, queue: int | None) -> None:
+def test_total_latency_adds_search_and_answer(times: dict[str, int], total: int | None, queue: int | None) -> None:
     assert (total_us(times), total_us(times, "queue")) == (total, queue)
     assert value("total_latency_p50", replace(ROW, times_us=times)) == total
 
 
 @given(parts=st.fixed_dictionaries({part: st.integers(0, 10**9) for part in PARTS}))
-def test_the_four_parts_of_a_call_add_up(parts: dict[str, int]) -> None:
+def test_the_parts_of_a_phase_are_measured_separately(parts: dict[str, int]) -> None:
     times = {f"search.{part}": us for part, us in parts.items()}
     row = replace(ROW, times_us=times)
     found = {part: value(f"search_latency_mean.{part}", row) for part in PARTS}
@@ -82,7 +82,7 @@ def test_the_four_parts_of_a_call_add_up(parts: dict[str, int]) -> None:
     assert value("latency_mean", row) == parts["network"] + parts["provider"]
 
 
-def test_a_time_by_name() -> None:
+def test_each_latency_metric_reads_its_phase() -> None:
     times = {phase: number for number, phase in enumerate(("search", "answer", "ingest", "evaluate"), start=1)}
     row = replace(ROW, times_us={**times, "searchable": 9})
     names = ("latency_p50", "search_latency_p50", "answer_latency_max", "evaluate_latency_p99", "latency", "latency_ms")
@@ -105,7 +105,7 @@ def test_a_time_by_name() -> None:
         ("total_latency_p95.provider", "total_latency_p95.provider/1"),
     ],
 )
-def test_a_time_has_many_names_and_one_definition(alias: str, definition: str) -> None:
+def test_latency_aliases_resolve_to_one_definition(alias: str, definition: str) -> None:
     found = metrics.resolve(alias)
     assert (found.definition, found.unit, found.lower_is_better) == (definition, "ms", True)
 
@@ -125,7 +125,7 @@ def test_a_time_has_many_names_and_one_definition(alias: str, definition: str) -
         ({"search": "1e-9"}, 1e-9, 0.0, 1e-9),
     ],
 )
-def test_money_of_a_row_by_hand(
+def test_cost_metrics_of_a_row_have_their_expected_values(
     costs: dict[str, str | None], query: float | None, judge: float | None, whole: float | None
 ) -> None:
     row = replace(ROW, costs_usd=costs)
@@ -133,13 +133,13 @@ def test_money_of_a_row_by_hand(
     assert value("cost_per_correct", row) == whole
 
 
-def test_money_is_added_as_decimals() -> None:
+def test_costs_are_added_as_decimals() -> None:
     """0.1 + 0.2 is 0.3 in decimals and 0.30000000000000004 in doubles."""
     assert cost_of(("search", "answer"))(replace(ROW, costs_usd={"search": "0.1", "answer": "0.2"})) == 0.3
 
 
 @each_row("role", ["context", "answer_in", "answer_out", "judge_in", "judge_out"])
-def test_tokens_of_a_role(role: str) -> None:
+def test_token_metrics_read_the_tokens_of_their_role(role: str) -> None:
     name = f"tokens_{role}"
     assert value(name, replace(ROW, tokens={role: 7, "other": 1})) == 7
     assert value(name, replace(ROW, tokens={role: None})) is None
@@ -147,7 +147,7 @@ def test_tokens_of_a_role(role: str) -> None:
     assert metrics.measure(name, [{"tokens": 2}, {"tokens": 4}, {"tokens": None}]).value == 3
 
 
-def test_plain_rows_may_hold_money_as_text_or_number() -> None:
+def test_plain_rows_may_contain_costs_as_text_or_number() -> None:
     found = metrics.measure("cost_per_query", [{"cost_usd": "0.1"}, {"cost_usd": 0.3}, {"cost_usd": None}, {}])
     assert (found.value, found.n, found.n_unknown, found.note) == (0.2, 2, 2, "at least: 2 values are unknown")
 
@@ -155,7 +155,7 @@ def test_plain_rows_may_hold_money_as_text_or_number() -> None:
 # ------------------------------------------------------------------------------------ losses
 
 
-def said(evaluator: str, value: float | None, correct: bool | None, *, judged: bool = True) -> Verdict:
+def make_verdict(evaluator: str, value: float | None, correct: bool | None, *, judged: bool = True) -> Verdict:
     return Verdict(evaluator=evaluator, value=value, correct=correct, judged=judged)
 
 
@@ -163,20 +163,20 @@ def said(evaluator: str, value: float | None, correct: bool | None, *, judged: b
     ("verdicts", "expected"),
     [
         ([], False),
-        ([said("j", 1, True)], False),
-        ([said("j", 1, True), said("j", 1, True)], False),
-        ([said("j", 1, True), said("j", 0, False)], True),
-        ([said("j", 1, True), said("k", 0, False)], False),
-        ([said("j", 1, True), said("j", None, None)], False),
-        ([said("rule", 1, True, judged=False), said("rule", 0, False, judged=False)], False),
-        ([said("exact-match", 1, True, judged=False), said("j", 0, False)], True),
-        ([said("exact-match", 1, True, judged=False), said("j", 0.5, False)], False),
-        ([said("exact-match", 0, False, judged=False), said("j", 1, True)], False),
-        ([said("exact-match", 1, True, judged=False), said("contains", 0, False, judged=False)], False),
-        ([said("j", 0.5, False), said("j", 0.9, False)], False),
+        ([make_verdict("j", 1, True)], False),
+        ([make_verdict("j", 1, True), make_verdict("j", 1, True)], False),
+        ([make_verdict("j", 1, True), make_verdict("j", 0, False)], True),
+        ([make_verdict("j", 1, True), make_verdict("k", 0, False)], False),
+        ([make_verdict("j", 1, True), make_verdict("j", None, None)], False),
+        ([make_verdict("rule", 1, True, judged=False), make_verdict("rule", 0, False, judged=False)], False),
+        ([make_verdict("exact-match", 1, True, judged=False), make_verdict("j", 0, False)], True),
+        ([make_verdict("exact-match", 1, True, judged=False), make_verdict("j", 0.5, False)], False),
+        ([make_verdict("exact-match", 0, False, judged=False), make_verdict("j", 1, True)], False),
+        ([make_verdict("exact-match", 1, True, judged=False), make_verdict("contains", 0, False, judged=False)], False),
+        ([make_verdict("j", 0.5, False), make_verdict("j", 0.9, False)], False),
     ],
 )
-def test_judges_disagree_with_themselves_or_with_an_exact_match(verdicts: list[Verdict], expected: bool) -> None:
+def test_disagree_compares_a_judge_with_itself_and_with_exact_match(verdicts: list[Verdict], expected: bool) -> None:
     assert disagree(verdicts) is expected
     assert disagree(verdicts[::-1]) is expected
 
@@ -202,7 +202,9 @@ HITS = {"returned": (("x", "a"), ("b",)), "kept": (("x", "a"),)}
     ],
 )
 @each_row("state", [State.INCORRECT, State.PARTIAL, State.ABSTAINED])
-def test_a_lost_item_by_hand(state: State, facts: dict[str, object], kind: LossKind, partial: bool) -> None:
+def test_loss_of_returns_the_expected_kind_for_each_lost_item(
+    state: State, facts: dict[str, object], kind: LossKind, partial: bool
+) -> None:
     found = loss_of(LossFacts(state=state, **facts))  # type: ignore[arg-type]
     assert found is not None
     assert (found.kind, found.partial_evidence) == (kind, partial)
@@ -264,7 +266,7 @@ def overlay(*ids: str) -> Overlay:
         (("a",), {"a": None}, {"a": 1.0}, (None, None, None, 0, 0)),
     ],
 )
-def test_raw_corrected_and_ceiling_by_hand(
+def test_raw_corrected_and_ceiling_scores_have_their_expected_values(
     listed: tuple[str, ...],
     values: dict[str, float | None],
     rescored: dict[str, float | None] | None,
@@ -278,14 +280,12 @@ def test_raw_corrected_and_ceiling_by_hand(
     ("raw", "ceiling", "above"),
     [(0.6, 0.5, True), (0.5, 0.5, False), (0.5 + 1e-13, 0.5, False), (None, 0.5, False), (0.5, None, False)],
 )
-def test_only_a_score_that_is_really_above_the_ceiling_is_flagged(
-    raw: float | None, ceiling: float | None, above: bool
-) -> None:
+def test_above_ceiling_ignores_rounding_differences(raw: float | None, ceiling: float | None, above: bool) -> None:
     assert GoldScores(raw=raw, corrected=None, ceiling=ceiling, n=1, n_listed=0).above_ceiling is above
 
 
 @given(values=st.dictionaries(st.sampled_from("abcdef"), st.sampled_from([0.0, 1.0]), min_size=1), listed=IDS)
-def test_right_answers_to_unlisted_items_never_pass_the_ceiling(
+def test_correct_answers_to_unlisted_items_do_not_exceed_the_ceiling(
     values: dict[str, float], listed: tuple[str, ...]
 ) -> None:
     honest = {item: 0.0 if item in listed else one for item, one in values.items()}
@@ -305,12 +305,12 @@ def install(folder: Path, distribution: str, *names: str, module: str = "nowhere
     (info / "entry_points.txt").write_text(f"[{GROUP}]\n{points}", encoding="utf-8")
 
 
-def test_a_name_that_nobody_claims_is_nobodys() -> None:
+def test_an_unregistered_plugin_name_returns_None() -> None:
     assert plugins.entry_point_named("nobodys_metric", GROUP) is None
     assert plugins.installed_plugins("bench.no_such_group", str) == {}
 
 
-def test_a_claimed_name_is_found_without_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_name_is_found_without_importing_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "one-dist", "first", "second")
     monkeypatch.syspath_prepend(str(tmp_path))
     found = plugins.entry_point_named("first", GROUP)
@@ -322,7 +322,9 @@ def test_a_claimed_name_is_found_without_an_import(tmp_path: Path, monkeypatch: 
     }
 
 
-def test_a_name_claimed_twice_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_name_of_two_distributions_is_an_error_naming_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(tmp_path, "one-dist", "mine")
     install(tmp_path, "two-dist", "mine", module="elsewhere")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -336,15 +338,15 @@ def test_a_name_claimed_twice_names_both(tmp_path: Path, monkeypatch: pytest.Mon
         assert caught.value.hint == "uninstall one of the two distributions"
 
 
-def test_two_spellings_of_one_distribution_are_one_claim_when_they_mean_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_spellings_in_one_distribution_are_one_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, "one-dist", "My-Metric", "my_metric")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert list(plugins.installed_plugins(GROUP, lambda name: name.lower().replace("-", "_"))) == ["my_metric"]
 
 
-def test_what_cannot_be_loaded_says_whose_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_cannot_be_imported_names_its_distribution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(tmp_path, "broken-dist", "broken_one")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ConfigError) as caught:
@@ -356,7 +358,7 @@ def test_what_cannot_be_loaded_says_whose_it_is(tmp_path: Path, monkeypatch: pyt
     assert caught.value.hint == "repair or uninstall broken-dist"
 
 
-def test_the_catalog_names_what_is_installed_and_imports_nothing(
+def test_the_catalog_lists_installed_plugins_without_importing_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, "broken-dist", "broken_one")

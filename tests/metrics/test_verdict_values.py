@@ -1,4 +1,4 @@
-"""Metrics that rest on verdicts: state by state, verdict by verdict, and what plain rows of them fold to."""
+"""Metrics of verdicts: expected values per state and verdict, and of plain rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.rows import each_row
 ROW = Row(benchmark="b", corpus="c", item_id="i", state=State.CORRECT, prediction="x")
 
 
-def said(evaluator: str, value: float | None, correct: bool | None = None, **more: object) -> Verdict:
+def make_verdict(evaluator: str, value: float | None, correct: bool | None = None, **more: object) -> Verdict:
     return Verdict(evaluator=evaluator, value=value, correct=correct, **more)  # type: ignore[arg-type]
 
 
@@ -27,11 +27,11 @@ def value(name: str, row: Row, **params: object) -> float | None:
 # ------------------------------------------------------------------------------------ which verdict
 
 VERDICTS = (
-    said("exact-match", 0.0, False),
-    said("llm-judge", 0.4, False),
-    said("custom:./a.py:A", 0.5, False),
-    said("llm-judge", 0.9, True),
-    said("custom:./b.py:B", 1.0, True),
+    make_verdict("exact-match", 0.0, False),
+    make_verdict("llm-judge", 0.4, False),
+    make_verdict("custom:./a.py:A", 0.5, False),
+    make_verdict("llm-judge", 0.9, True),
+    make_verdict("custom:./b.py:B", 1.0, True),
 )
 
 
@@ -48,7 +48,7 @@ VERDICTS = (
         ("", None),
     ],
 )
-def test_a_named_evaluator_has_its_newest_word_and_no_name_the_first(
+def test_verdict_of_returns_the_newest_verdict_of_an_evaluator_or_the_first_of_all(
     evaluator: str | None, value: float | None
 ) -> None:
     row = replace(ROW, verdicts=VERDICTS)
@@ -57,7 +57,7 @@ def test_a_named_evaluator_has_its_newest_word_and_no_name_the_first(
     assert (None if found is None else found.value) == value
 
 
-def test_a_row_without_verdicts_has_no_word() -> None:
+def test_verdict_of_returns_None_without_verdicts() -> None:
     assert verdict_of(ROW, None) is None
     assert verdict_of(ROW, "custom") is None
 
@@ -65,17 +65,17 @@ def test_a_row_without_verdicts_has_no_word() -> None:
 @each_row(
     ("verdict", "answerable", "by_evaluator", "at_08"),
     [
-        (said("e", 1.0, True), True, True, True),
-        (said("e", 0.8, False), True, False, True),
-        (said("e", 0.79, False), True, False, False),
-        (said("e", 0.0, True), True, True, False),
-        (said("e", 1.0, True, abstained=True), True, True, False),
-        (said("e", 1.0, True, abstained=True), False, True, True),
-        (said("e", None, None), True, None, None),
-        (said("e", None, True), True, True, True),
+        (make_verdict("e", 1.0, True), True, True, True),
+        (make_verdict("e", 0.8, False), True, False, True),
+        (make_verdict("e", 0.79, False), True, False, False),
+        (make_verdict("e", 0.0, True), True, True, False),
+        (make_verdict("e", 1.0, True, abstained=True), True, True, False),
+        (make_verdict("e", 1.0, True, abstained=True), False, True, True),
+        (make_verdict("e", None, None), True, None, None),
+        (make_verdict("e", None, True), True, True, True),
     ],
 )
-def test_correct_by_an_evaluator_or_by_a_threshold_of_its_own(
+def test_correct_of_uses_the_verdict_or_a_threshold(
     verdict: Verdict, answerable: bool, by_evaluator: bool | None, at_08: bool | None
 ) -> None:
     row = replace(ROW, verdicts=(verdict,), answerable=answerable)
@@ -84,8 +84,8 @@ def test_correct_by_an_evaluator_or_by_a_threshold_of_its_own(
 
 
 @each_row("state", [*State, None])
-def test_without_an_evaluator_the_state_of_the_item_counts(state: State | None) -> None:
-    row = replace(ROW, state=state, verdicts=(said("e", 1.0, True),))
+def test_without_an_evaluator_accuracy_uses_the_state_of_the_item(state: State | None) -> None:
+    row = replace(ROW, state=state, verdicts=(make_verdict("e", 1.0, True),))
     expected = (state is State.CORRECT) if state in SCORED_STATES else None
     assert correct_of(row, None) is expected
     assert value("accuracy", row) == binary_score(expected)
@@ -93,8 +93,8 @@ def test_without_an_evaluator_the_state_of_the_item_counts(state: State | None) 
 
 
 @each_row("method", METHODS)
-def test_every_method_reads_its_evaluator(method: str) -> None:
-    row = replace(ROW, verdicts=(said("first", 0.0, False), said(METHODS[method], 0.5, True)))
+def test_each_method_reads_the_verdicts_of_its_evaluator(method: str) -> None:
+    row = replace(ROW, verdicts=(make_verdict("first", 0.0, False), make_verdict(METHODS[method], 0.5, True)))
     assert value(f"accuracy.{method}", row) == 1
     assert value(f"correctness.{method}", row) == 0.5
     assert value(f"accuracy_macro.{method}", row) == 1
@@ -134,13 +134,13 @@ def test_every_method_reads_its_evaluator(method: str) -> None:
         ("faithfulness", {}, {"correct": True}, None),
     ],
 )
-def test_a_judged_item_by_hand(
+def test_verdict_metrics_have_their_expected_values(
     name: str, params: dict[str, object], inputs: dict[str, object], expected: float | None
 ) -> None:
     assert metrics.score(name, params=params, **inputs) == expected
 
 
-def test_every_metric_of_the_family_takes_the_same_inputs() -> None:
+def test_all_verdict_metrics_accept_the_same_inputs() -> None:
     inputs = {field: getattr(JudgedInputs(), field) for field in JudgedInputs.__slots__}
     for name in ("accuracy", "correctness", "abstention_accuracy", "over_abstention_rate", "faithfulness"):
         assert metrics.score(name, **inputs) is None
@@ -149,7 +149,9 @@ def test_every_metric_of_the_family_takes_the_same_inputs() -> None:
 @given(
     state=st.sampled_from([State.CORRECT, State.INCORRECT, State.ABSTAINED, State.UNSCORED]), answerable=st.booleans()
 )
-def test_abstention_and_over_abstention_share_the_items_between_them(state: State, answerable: bool) -> None:
+def test_abstention_accuracy_and_over_abstention_rate_cover_each_scored_item_once(
+    state: State, answerable: bool
+) -> None:
     row = replace(ROW, state=state, answerable=answerable)
     first, second = value("abstention_accuracy", row), value("over_abstention_rate", row)
     assert first is None or second is None
@@ -185,11 +187,11 @@ ROWS: list[dict[str, object]] = [
         ("correctness", (2 / 4, 4, 1, 2)),
     ],
 )
-def test_rows_are_counted_by_hand(name: str, expected: tuple[float, int, int, int]) -> None:
+def test_measure_counts_scored_excluded_and_failed_rows(name: str, expected: tuple[float, int, int, int]) -> None:
     assert flags(metrics.measure(name, ROWS)) == expected
 
 
-def test_labels_are_texts_and_may_be_named_in_several_ways() -> None:
+def test_labels_are_texts_and_dimensions_have_aliases() -> None:
     found = metrics.measure("accuracy", ROWS, by=["category", "speaker"])
     assert list(found.breakdown) == ["question_type", "speaker"]
     assert {label: flags(one)[:2] for label, one in found.breakdown["question_type"].items()} == {
@@ -202,7 +204,7 @@ def test_labels_are_texts_and_may_be_named_in_several_ways() -> None:
     assert metrics.measure("accuracy", ROWS).breakdown == {}
 
 
-def test_a_macro_mean_goes_over_the_first_of_its_dimensions() -> None:
+def test_accuracy_macro_averages_over_its_first_dimension() -> None:
     by_type = metrics.measure("accuracy_macro", ROWS)
     assert by_type.value == pytest.approx((0.0 + 0.5 + 1.0) / 3)
     assert metrics.measure("accuracy_macro", ROWS, by=["speaker", "question_type"]).value == pytest.approx(
@@ -227,28 +229,28 @@ def test_rows_without_a_corpus_are_not_clustered() -> None:
         ({"value": 1.0}, {"measured": 1}),
     ],
 )
-def test_a_row_that_is_not_scored_says_why(row: dict[str, object], reasons: dict[str, int]) -> None:
+def test_a_row_without_a_score_has_a_reason(row: dict[str, object], reasons: dict[str, int]) -> None:
     assert metrics.measure("accuracy", [row]).excluded_reasons == reasons
 
 
-def test_a_reason_of_a_row_is_kept() -> None:
+def test_measure_counts_the_reason_of_a_row() -> None:
     rows = [{"retrieved": [], "relevant": [], "reason": "no_evidence"}, {"retrieved": ["a"], "relevant": ["a"]}]
     found = metrics.measure("mrr", rows)
     assert (found.value, found.excluded_reasons) == (1.0, {"no_evidence": 1})
 
 
-def test_a_row_may_hold_the_inputs_of_several_metrics() -> None:
+def test_a_row_may_contain_the_inputs_of_several_metrics() -> None:
     row = {"correct": True, "value": 1.0, "retrieved": ["a"], "relevant": ["a"], "us": 2_000, "tokens": 3}
     expected = {"accuracy": 1.0, "mrr": 1.0, "latency_p50": 2.0, "tokens_context": 3.0}
     assert {name: metrics.measure(name, [row]).value for name in expected} == expected
 
 
-def test_rows_of_a_run_may_stand_beside_plain_ones_also_for_metrics_of_corpora() -> None:
+def test_Row_values_and_plain_rows_may_be_mixed_for_corpus_metrics() -> None:
     row = replace(ROW, costs_usd={"ingest": "0.5"}, times_us={"ingest": 4_000})
     assert metrics.measure("cost_ingest", [row, {"cost_usd": "0.25"}]).value == 0.75
     assert metrics.measure("ingest_latency_max", [row, {"us": 1_000}]).value == 4.0
 
 
-def test_no_rows_measure_to_nothing() -> None:
+def test_measure_of_no_rows_gives_None() -> None:
     assert flags(metrics.measure("accuracy", [])) == (None, 0, 0, 0)
     assert flags(metrics.measure("sacrebleu_corpus", [])) == (None, 0, 0, 0)

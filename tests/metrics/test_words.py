@@ -26,7 +26,7 @@ def compares_letters_as_written(metric: str, answer: str) -> bool:
 
 
 @each_row("text", LATIN)
-def test_text_of_latin_letters_is_left_as_it_is(text: str) -> None:
+def test_Latin_text_is_not_changed_by_word_splitting(text: str) -> None:
     assert spaced(text) == text
     assert indexed(text) == text
     assert comparable_form(text) == text.lower()
@@ -42,7 +42,7 @@ def test_text_of_latin_letters_is_left_as_it_is(text: str) -> None:
         if not compares_letters_as_written(metric, answer)
     ],
 )
-def test_a_right_answer_is_worth_something_in_every_script(metric: str, answer: str, gold: str) -> None:
+def test_a_right_answer_scores_above_0_in_every_script(metric: str, answer: str, gold: str) -> None:
     value = score(metric, prediction=answer, reference=gold)
     assert value is not None and value > 0
     assert score(metric, prediction=gold, reference=gold) == pytest.approx(1)
@@ -50,11 +50,11 @@ def test_a_right_answer_is_worth_something_in_every_script(metric: str, answer: 
 
 
 @each_row("metric", METRICS)
-def test_an_answer_that_shares_nothing_is_worth_nothing(metric: str) -> None:
+def test_an_answer_without_common_words_scores_0(metric: str) -> None:
     assert score(metric, prediction="她搬到了杭州", reference="豆豆") == 0
 
 
-def test_the_published_forms_stay_as_they_were_published() -> None:
+def test_squad_and_rouge_l_values_are_unchanged_for_other_scripts() -> None:
     pair = {"prediction": "東京タワー", "reference": "東京"}
     assert score("token_f1", params={"variant": "squad"}, **pair) == 0
     assert score("rouge_l", **pair) == 0
@@ -73,14 +73,14 @@ def test_the_published_forms_stay_as_they_were_published() -> None:
         ("👍 great", "great"),
     ],
 )
-def test_latin_text_has_the_value_of_squad(prediction: str, reference: str) -> None:
+def test_Latin_text_scores_as_in_SQuAD(prediction: str, reference: str) -> None:
     pair = {"prediction": prediction, "reference": reference}
     assert score("token_f1", **pair) == score("token_f1.squad", **pair)
     assert score("rouge_l.multilingual", **pair) == score("rouge_l", **pair)
     assert score("bleu", **pair) == score("bleu.sacrebleu_sentence", **pair)
 
 
-def test_letters_that_look_the_same_are_the_same() -> None:
+def test_equivalent_Unicode_forms_are_equal() -> None:
     decomposed = unicodedata.normalize("NFD", "Café in Hà Nội")
     assert score("token_f1", prediction=decomposed, reference="café in hà nội") == 1
     assert score("token_f1", prediction="ＴＯＫＹＯ　タワー，２０２３", reference="tokyoタワー2023") == pytest.approx(1)
@@ -92,17 +92,17 @@ def test_letters_that_look_the_same_are_the_same() -> None:
     ("answer", "gold", "found"),
     [("เธอมีแมวสองตัว", "แมว", 1), ("នាងរស់នៅភ្នំពេញ", "ភ្នំពេញ", 1), ("किताबें", "किताब", 0), ("Parisian", "Paris", 0)],
 )
-def test_contains_asks_for_a_word_boundary_only_where_there_is_one(answer: str, gold: str, found: int) -> None:
+def test_contains_match_uses_word_boundaries_only_in_scripts_that_have_them(answer: str, gold: str, found: int) -> None:
     assert score("contains_match", prediction=answer, reference=gold) == found
 
 
-def test_a_leak_is_found_in_a_script_without_spaces() -> None:
+def test_deletion_check_finds_text_in_a_script_without_spaces() -> None:
     leak = {"deleted": "备用钥匙放在蓝色花盆下面", "texts": ["她说备用钥匙放在蓝色花盆下面了"]}
     assert score("deletion_check", params={"fuzzy_match": True}, **leak) == 0
     assert score("deletion_check", params={"fuzzy_match": True}, deleted=leak["deleted"], texts=["她喜欢喝茶"]) == 1
 
 
-def test_words_with_marks_stay_whole_in_an_index() -> None:
+def test_words_with_combining_marks_stay_whole_in_an_index() -> None:
     assert len(index_terms("किताब")) == 1
     assert index_terms("किताब")[0] in indexed("वह किताब पढ़ती है").split()
     assert index_terms(unicodedata.normalize("NFD", "résumé")) == ["résumé"]

@@ -1,4 +1,4 @@
-"""Two sides item by item: which test is chosen, what is counted, what the numbers must obey."""
+"""Paired comparison: the chosen test and interval, the counts, and laws of the result."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BINARY = [(1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1.0, 0.0)
         ([(7.0, 3.0)], None, None, None, None),
     ],
 )
-def test_the_pairs_choose_test_and_interval(
+def test_compare_chooses_test_and_interval_by_the_pairs(
     pairs: list[tuple[float, float]], size: int | None, test: str | None, method: str | None, n_clusters: int | None
 ) -> None:
     a, b = sides(pairs)
@@ -58,7 +58,7 @@ def test_the_pairs_choose_test_and_interval(
     assert found.note == ""
 
 
-def test_every_field_by_hand() -> None:
+def test_compare_returns_every_field_with_its_expected_value() -> None:
     """Differences 1, 0, -1, 1, 0, 1: mean 1/3, sum of squares about it 4 - 6/9, SE = sqrt(10/3 / 5 / 6) = 1/3."""
     a, b = sides(BINARY)
     found = stats.compare(a, b)
@@ -73,7 +73,7 @@ def test_every_field_by_hand() -> None:
     assert found.interval.high == pytest.approx(1 / 3 + 2.570581835636314 / 3)
 
 
-def test_ids_pair_by_name_and_what_does_not_pair_is_counted() -> None:
+def test_compare_pairs_by_id_and_counts_ids_without_a_pair() -> None:
     a: Side = {"q1": 1.0, "q2": None, "q3": 0.0, "only a": 1.0}
     b: Side = {"q3": 1.0, "q2": 1.0, "q1": 0.0, "only b": 0.0, "nothing": None}
     found = stats.compare(a, b)
@@ -81,12 +81,12 @@ def test_ids_pair_by_name_and_what_does_not_pair_is_counted() -> None:
     assert (found.a, found.b, found.delta) == (0.5, 0.5, 0.0)
 
 
-def test_clusters_of_items_that_do_not_pair_need_no_name() -> None:
+def test_items_without_a_pair_need_no_cluster() -> None:
     found = stats.compare({"x": 1.0, "y": None}, {"x": 0.0, "z": 1.0}, clusters={"x": "c"})
     assert (found.n, found.excluded) == (1, 2)
 
 
-def test_nothing_in_common_says_why() -> None:
+def test_compare_without_common_items_has_a_note() -> None:
     assert stats.compare({}, {}) == Comparison(n=0, excluded=0, note="no item is scored on both sides")
     assert stats.compare({"x": None}, {"x": 1.0}) == Comparison(n=0, excluded=1, note="no item is scored on both sides")
 
@@ -99,7 +99,9 @@ PAIRS = st.lists(
 
 
 @given(pairs=PAIRS, clustered=st.booleans())
-def test_turning_the_sides_round_turns_every_sign(pairs: list[tuple[float, float, int]], clustered: bool) -> None:
+def test_swapping_the_sides_of_compare_reverses_the_signs(
+    pairs: list[tuple[float, float, int]], clustered: bool
+) -> None:
     a, b = sides([(x, y) for x, y, _ in pairs])
     clusters = {str(i): c for i, (_, _, c) in enumerate(pairs)} if clustered else None
     forth, back = stats.compare(a, b, clusters=clusters), stats.compare(b, a, clusters=clusters)
@@ -112,7 +114,9 @@ def test_turning_the_sides_round_turns_every_sign(pairs: list[tuple[float, float
 
 
 @given(pairs=PAIRS, data=st.data())
-def test_names_and_their_order_change_no_bit(pairs: list[tuple[float, float, int]], data: st.DataObject) -> None:
+def test_names_and_order_of_items_do_not_change_compare(
+    pairs: list[tuple[float, float, int]], data: st.DataObject
+) -> None:
     order = data.draw(st.permutations(range(len(pairs))))
     named = {f"{place:03}": pairs[at] for place, at in enumerate(order)}
     plain = {f"{at:03}": pair for at, pair in enumerate(pairs)}
@@ -128,7 +132,7 @@ def test_names_and_their_order_change_no_bit(pairs: list[tuple[float, float, int
 
 
 @given(pairs=PAIRS)
-def test_p_below_alpha_and_an_interval_without_0_go_together_for_the_t_test(
+def test_p_and_the_interval_of_the_t_test_agree(
     pairs: list[tuple[float, float, int]],
 ) -> None:
     found = stats.compare(*sides([(x + 10, y + 10) for x, y, _ in pairs]))
@@ -136,7 +140,7 @@ def test_p_below_alpha_and_an_interval_without_0_go_together_for_the_t_test(
         assert (found.p < 0.05) == (not found.interval.low <= 0 <= found.interval.high)
 
 
-def test_level_alpha_and_power_reach_their_numbers() -> None:
+def test_level_alpha_and_power_apply_to_compare() -> None:
     a, b = sides(MIXED)
     usual, other = stats.compare(a, b), stats.compare(a, b, level=0.9, alpha=0.01, power=0.9)
     assert usual.interval is not None and other.interval is not None
@@ -146,7 +150,7 @@ def test_level_alpha_and_power_reach_their_numbers() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 5, 40])
-def test_shares_that_always_differ_alike_have_the_wilson_bound_of_nothing_around_them(n: int) -> None:
+def test_constant_differences_of_shares_have_a_Wilson_interval(n: int) -> None:
     found, nothing = stats.compare(*sides([(0.75, 0.5)] * n)), stats.interval_wilson(0, n)
     assert nothing is not None and found.interval is not None
     assert found.interval.low == pytest.approx(max(-1.0, 0.25 - nothing.high))
@@ -154,7 +158,7 @@ def test_shares_that_always_differ_alike_have_the_wilson_bound_of_nothing_around
     assert (found.se, found.p, found.mde) == (0.0, 2.0 ** -(n - 1), None)
 
 
-def test_clusters_that_always_differ_alike_use_their_own_number() -> None:
+def test_constant_differences_of_clusters_use_the_number_of_clusters() -> None:
     pairs = [(1.0, 0.0)] * 12
     found, nothing = stats.compare(*sides(pairs), clusters=by_cluster(pairs, 4)), stats.interval_wilson(0, 3)
     assert nothing is not None and found.interval is not None
@@ -162,7 +166,7 @@ def test_clusters_that_always_differ_alike_use_their_own_number() -> None:
     assert (found.p, found.smallest_p) == (0.25, 0.25)
 
 
-def test_equal_sides_are_no_evidence_of_anything() -> None:
+def test_equal_sides_have_p_1_and_an_interval_around_0() -> None:
     for pairs in (BINARY, MIXED):
         same = [(x, x) for x, _ in pairs]
         for clusters in (None, by_cluster(same, 2)):
@@ -171,17 +175,17 @@ def test_equal_sides_are_no_evidence_of_anything() -> None:
             assert found.interval is not None and found.interval.low == -found.interval.high < 0
 
 
-def test_a_difference_keeps_its_level_of_error_when_nothing_differs() -> None:
-    """Equal systems, 12 pairs of noisy values: told apart about once in twenty."""
+def test_compare_has_about_5_percent_false_positives() -> None:
+    """Equal systems with 12 pairs of noisy values differ significantly about once in twenty rounds."""
     rng, rounds = random.Random(4), 600
-    told = sum(
+    expected = sum(
         (stats.compare(*sides([(rng.gauss(0, 1), rng.gauss(0, 1)) for _ in range(12)])).p or 0) < 0.05
         for _ in range(rounds)
     )
-    assert 0.025 <= told / rounds <= 0.08
+    assert 0.025 <= expected / rounds <= 0.08
 
 
-def test_few_clusters_keep_the_level_where_pairs_alone_would_not() -> None:
+def test_compare_with_clusters_has_at_most_9_percent_false_positives() -> None:
     rng, rounds, whole, single = random.Random(6), 300, 0, 0
     for _ in range(rounds):
         pairs = [(d + rng.gauss(0, 0.3), 0.0) for d in [rng.gauss(0, 1) for _ in range(9)] for _ in range(6)]
@@ -193,7 +197,7 @@ def test_few_clusters_keep_the_level_where_pairs_alone_would_not() -> None:
 # ----------------------------------------------------------------------------------------- amounts
 
 
-def test_zeros_and_ones_of_money_are_amounts_and_no_shares() -> None:
+def test_amounts_of_0_and_1_are_tested_with_a_t_test() -> None:
     left, right = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     share, money = stats.compare_columns(left, right), stats.compare_columns(left, right, shares=False)
     assert (share.test, money.test) == ("mcnemar_exact", "paired_t")
@@ -202,7 +206,7 @@ def test_zeros_and_ones_of_money_are_amounts_and_no_shares() -> None:
 
 
 @pytest.mark.parametrize("pair", [(0.0, 0.0), (0.0025, 0.001)])
-def test_money_that_never_varies_has_no_interval_of_a_share(pair: tuple[float, float]) -> None:
+def test_amounts_that_never_vary_have_no_interval(pair: tuple[float, float]) -> None:
     left, right = [pair[0]] * 9, [pair[1]] * 9
     for groups in (None, [n // 3 for n in range(9)]):
         assert stats.compare_columns(left, right, groups, shares=False).interval is None
@@ -212,12 +216,12 @@ def test_money_that_never_varies_has_no_interval_of_a_share(pair: tuple[float, f
 # ------------------------------------------------------------------------------------------- times
 
 
-def test_times_of_one_second_have_logarithms_of_0_and_are_no_zeros_and_ones() -> None:
+def test_times_of_one_second_are_tested_with_a_t_test() -> None:
     found = stats.compare_times({"x": 1.0, "y": 1.0}, {"x": 1.0, "y": 1.0})
     assert (found.test, found.delta, found.p, found.interval) == ("paired_t", 0.0, 1.0, None)
 
 
-def test_times_by_hand() -> None:
+def test_compare_times_compares_geometric_means() -> None:
     """Logs differ by log 2, log 4 and log 2: the geometric mean of the ratios is 2 ** (4/3)."""
     found = stats.compare_times({"x": 2.0, "y": 4.0, "z": 6.0}, {"x": 1.0, "y": 1.0, "z": 3.0})
     assert found.delta == pytest.approx(2 ** (4 / 3) - 1)
@@ -231,30 +235,30 @@ def test_times_by_hand() -> None:
     pairs=st.lists(st.tuples(st.floats(0.001, 1e6), st.floats(0.001, 1e6)), min_size=2, max_size=12),
     unit=st.sampled_from([1e-3, 60.0, 1e6]),
 )
-def test_a_ratio_of_times_knows_no_unit(pairs: list[tuple[float, float]], unit: float) -> None:
+def test_compare_times_does_not_depend_on_the_unit(pairs: list[tuple[float, float]], unit: float) -> None:
     plain, scaled = (stats.compare_times(*sides([(x * u, y * u) for x, y in pairs])) for u in (1.0, unit))
     assert scaled.delta == pytest.approx(plain.delta, rel=1e-7, abs=1e-9)
     assert scaled.p == pytest.approx(plain.p, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, None])
-def test_a_time_that_has_no_logarithm_is_excluded(wrong: float | None) -> None:
+def test_a_time_without_logarithm_is_excluded(wrong: float | None) -> None:
     found = stats.compare_times({"x": 1.0, "y": wrong, "z": 2.0}, {"x": 1.0, "y": 5.0, "z": 1.0})
     assert (found.n, found.excluded) == (2, 1)
 
 
-def test_times_that_do_not_pair_stay_unsaid() -> None:
+def test_compare_times_without_pairs_has_a_note() -> None:
     assert stats.compare_times({"x": 0.0}, {"x": 1.0}) == Comparison(
         n=0, excluded=1, note="no item is scored on both sides"
     )
 
 
-def test_the_wilson_bound_of_shares_is_never_one_of_times() -> None:
+def test_times_have_no_Wilson_interval() -> None:
     found = stats.compare_times({"x": 2.0, "y": 2.0}, {"x": 1.0, "y": 1.0})
     assert (found.delta, found.interval, found.p) == (pytest.approx(1.0), None, 0.5)
 
 
-def test_a_ratio_beyond_a_double_is_none() -> None:
+def test_ratio_beyond_a_double_is_None() -> None:
     assert ratio(0.0) == 0.0
     assert ratio(709.0) == pytest.approx(math.exp(709.0))
     assert (ratio(710.0), ratio(math.inf)) == (None, None)
@@ -263,7 +267,7 @@ def test_a_ratio_beyond_a_double_is_none() -> None:
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 800.0), (-50.0, -45.0)])
-def test_an_endless_or_empty_interval_of_ratios_is_none(low: float, high: float) -> None:
+def test_an_unbounded_or_empty_interval_of_ratios_is_None(low: float, high: float) -> None:
     """Beyond a double; or so far below 1 that both ends round to -100 %."""
     assert ratio_interval(Interval(low=low, high=high, level=0.95, method="t")) is None
 
@@ -271,7 +275,7 @@ def test_an_endless_or_empty_interval_of_ratios_is_none(low: float, high: float)
 # ------------------------------------------------------------------------------------------- macro
 
 
-def test_a_macro_comparison_by_hand() -> None:
+def test_compare_macro_returns_the_expected_difference_and_interval() -> None:
     """Two labels of differences (1, 0) and (0, 0, 1, 1): both 1/2 with SE 1/2 and sqrt(1/12); n - 1 = 5."""
     found = stats.compare_macro([([1, 0], [0, 0], None), ([1, 0, 1, 1], [1, 0, 0, 0], None)])
     se = math.sqrt(1 / 4 + 1 / 12) / 2
@@ -280,7 +284,7 @@ def test_a_macro_comparison_by_hand() -> None:
     assert (found.n, found.excluded, found.n_clusters) == (6, 0, None)
 
 
-def test_a_macro_comparison_of_clusters_has_their_degrees_of_freedom() -> None:
+def test_compare_macro_with_clusters_uses_their_degrees_of_freedom() -> None:
     labels = [([1, 0, 1, 1], [0, 0, 1, 0], ["a", "a", "b", "b"]), ([1, 0, 0, 1], [0, 0, 1, 1], ["a", "b", "b", "c"])]
     found = stats.compare_macro(labels, excluded=3)
     assert (found.n_clusters, found.excluded, found.test) == (3, 3, "macro_t")
@@ -300,12 +304,12 @@ def test_a_macro_comparison_of_clusters_has_their_degrees_of_freedom() -> None:
         ([([1, 1], [0, 0], None), ([1, 1], [1, 1], None)], "not testable: no difference varies"),
     ],
 )
-def test_a_macro_comparison_that_cannot_be_tested_says_which_part_fails(labels: list[object], note: str) -> None:
+def test_compare_macro_notes_why_it_cannot_test(labels: list[object], note: str) -> None:
     found = stats.compare_macro(labels)  # type: ignore[arg-type]
     assert (found.note, found.p, found.interval, found.mde) == (note, None, None, None)
 
 
-def test_labels_weigh_alike_and_their_order_does_not_matter() -> None:
+def test_labels_have_equal_weight_in_compare_macro_in_any_order() -> None:
     labels = [([1.0, 0.5, 0.25], [0.5, 0.5, 0.0], None), ([0.0, 1.0], [0.5, 0.25], None), ([1.0] * 9, [0.9] * 9, None)]
     forth, back = stats.compare_macro(labels), stats.compare_macro(labels[::-1])
     assert forth == back

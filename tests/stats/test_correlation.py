@@ -1,4 +1,4 @@
-"""Correlations: by hand, by the table of scipy, and what scale, ties, NaN and huge numbers do to them."""
+"""Correlations: agreement with scipy, invariance, ties, NaN and very large numbers."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ COLUMNS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=2
         ([0, 1, 1, 1], [0, 0, 1, 1], 0.5773502691896258, 0.5773502691896258, 0.5773502691896258),
     ],
 )
-def test_a_correlation_is_the_table_of_scipy(x: list[float], y: list[float], r: float, rho: float, tau: float) -> None:
+def test_correlations_agree_with_scipy(x: list[float], y: list[float], r: float, rho: float, tau: float) -> None:
     assert [measure(x, y) for measure in ALL] == [pytest.approx(v, abs=1e-12) for v in (r, rho, tau)]
 
 
 @given(pairs=COLUMNS, factor=st.sampled_from([1e-300, 1e-160, 1e-9, 3.0, 1e160, 1e300]), turn=st.sampled_from([1, -1]))
-def test_a_correlation_knows_no_unit(pairs: list[tuple[int, int]], factor: float, turn: int) -> None:
+def test_correlations_do_not_depend_on_the_unit(pairs: list[tuple[int, int]], factor: float, turn: int) -> None:
     x, y = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
     for measure in ALL:
         plain, scaled = measure(x, y), measure([v * factor * turn for v in x], y)
@@ -42,7 +42,7 @@ def test_a_correlation_knows_no_unit(pairs: list[tuple[int, int]], factor: float
 
 
 @given(pairs=COLUMNS, shift=st.sampled_from([-1000, 7, 1_000_000]))
-def test_a_correlation_knows_no_origin(pairs: list[tuple[int, int]], shift: int) -> None:
+def test_correlations_do_not_depend_on_the_origin(pairs: list[tuple[int, int]], shift: int) -> None:
     x, y = [a for a, _ in pairs], [b for _, b in pairs]
     for measure in ALL:
         plain, moved = measure(x, y), measure([v + shift for v in x], y)
@@ -51,7 +51,7 @@ def test_a_correlation_knows_no_origin(pairs: list[tuple[int, int]], shift: int)
 
 
 @given(pairs=COLUMNS, data=st.data())
-def test_the_order_of_the_pairs_does_not_matter(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
+def test_correlations_do_not_depend_on_the_order_of_pairs(pairs: list[tuple[int, int]], data: st.DataObject) -> None:
     mixed = data.draw(st.permutations(pairs))
     for measure in ALL:
         forth = measure([a for a, _ in pairs], [b for _, b in pairs])
@@ -60,7 +60,7 @@ def test_the_order_of_the_pairs_does_not_matter(pairs: list[tuple[int, int]], da
 
 
 @given(pairs=COLUMNS)
-def test_ranks_do_not_feel_a_growing_function(pairs: list[tuple[int, int]]) -> None:
+def test_rank_correlations_do_not_change_under_a_monotonic_function(pairs: list[tuple[int, int]]) -> None:
     x, y = [float(a) for a, _ in pairs], [b for _, b in pairs]
     for measure in (spearman, kendall_tau_b):
         plain, bent = measure(x, y), measure([math.exp(v) for v in x], y)
@@ -68,7 +68,7 @@ def test_ranks_do_not_feel_a_growing_function(pairs: list[tuple[int, int]]) -> N
 
 
 @given(pairs=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30))
-def test_zeros_and_ones_give_the_same_counted_as_multiplied(pairs: list[tuple[bool, bool]]) -> None:
+def test_pearson_of_binary_values_agrees_with_the_general_formula(pairs: list[tuple[bool, bool]]) -> None:
     x, y = [float(a) for a, _ in pairs], [float(b) for _, b in pairs]
     counted, long_way = pearson(x, y), pearson([2 * v for v in x], [2 * v for v in y])
     assert (counted is None and long_way is None) or counted == pytest.approx(long_way, abs=1e-12)
@@ -76,14 +76,14 @@ def test_zeros_and_ones_give_the_same_counted_as_multiplied(pairs: list[tuple[bo
 
 @each_row("measure", ALL)
 @each_row(("x", "y"), [([], []), ([1.0], [2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]), ([1.0, 2.0], [5.5, 5.5])])
-def test_a_column_that_does_not_vary_has_no_correlation(measure: object, x: list[float], y: list[float]) -> None:
+def test_a_constant_column_has_no_correlation(measure: object, x: list[float], y: list[float]) -> None:
     assert callable(measure)
     assert measure(x, y) is None
 
 
 @each_row("measure", ALL)
 @each_row("wrong", [math.nan, math.inf, -math.inf])
-def test_a_correlation_of_what_is_not_finite_is_refused(measure: object, wrong: float) -> None:
+def test_correlations_refuse_values_that_are_not_finite(measure: object, wrong: float) -> None:
     assert callable(measure)
     for x, y in (([1.0, wrong, 3.0], [1.0, 2.0, 3.0]), ([1.0, 2.0, 3.0], [1.0, 2.0, wrong])):
         with pytest.raises(ValueError) as caught:
@@ -92,7 +92,7 @@ def test_a_correlation_of_what_is_not_finite_is_refused(measure: object, wrong: 
 
 
 @pytest.mark.parametrize("measure", ALL)
-def test_columns_must_pair(measure: object) -> None:
+def test_correlations_refuse_columns_of_different_length(measure: object) -> None:
     assert callable(measure)
     with pytest.raises(ValueError) as caught:
         measure([1.0, 2.0], [1.0])

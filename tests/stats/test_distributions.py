@@ -1,4 +1,4 @@
-"""Normal, Student t, binomial and beta: tables of scipy 1.17.1, laws, and what lies outside their domain."""
+"""Normal, Student t, binomial and beta: agreement with scipy 1.17.1, laws, and refused arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUANTILES = {
 
 
 @each_row("df", QUANTILES)
-def test_a_t_quantile_is_the_table_of_scipy(df: int) -> None:
+def test_t_quantile_agrees_with_scipy(df: int) -> None:
     found = [t_quantile(p, df=df) for p in (0.8, 0.975, 0.995)]
     assert found == [pytest.approx(expected, rel=1e-9) for expected in QUANTILES[df]]
 
@@ -47,29 +47,29 @@ def test_a_t_quantile_is_the_table_of_scipy(df: int) -> None:
         (-math.inf, 4, 0.0),
     ],
 )
-def test_both_tails_of_t_are_the_table_of_scipy(t: float, df: float, expected: float) -> None:
+def test_t_two_sided_agrees_with_scipy(t: float, df: float, expected: float) -> None:
     assert two_sided(t, df=df) == pytest.approx(expected, rel=1e-8)
 
 
 @given(df=st.integers(1, 10_000), p=st.floats(0.01, 0.99))
-def test_a_t_quantile_turns_round_with_p_and_is_wider_than_the_normal_one(df: int, p: float) -> None:
+def test_t_quantile_is_symmetric_and_wider_than_the_normal_quantile(df: int, p: float) -> None:
     found = t_quantile(p, df=df)
     assert found == pytest.approx(-t_quantile(1 - p, df=df), rel=1e-9, abs=1e-7)
     assert abs(found) >= abs(normal_quantile(p)) - 1e-7
 
 
 @given(df=st.integers(1, 500))
-def test_more_degrees_of_freedom_narrow_a_t_interval(df: int) -> None:
+def test_t_quantile_falls_with_more_degrees_of_freedom(df: int) -> None:
     assert t_quantile(0.975, df=df) > t_quantile(0.975, df=df + 1) > normal_quantile(0.975)
 
 
-def test_the_middle_of_every_distribution_is_0() -> None:
+def test_the_median_of_t_and_normal_is_0() -> None:
     assert t_quantile(0.5, df=3) == 0.0
     assert (normal_quantile(0.5), normal_cdf(0.0)) == (0.0, 0.5)
 
 
 @each_row(("p", "df"), [(1.0, 5), (0.0, 5), (48.0, 5), (-0.5, 5), (math.nan, 5), (0.9, 0), (0.9, -1), (0.9, math.nan)])
-def test_a_t_quantile_outside_its_domain_is_refused_and_does_not_search_for_ever(p: float, df: float) -> None:
+def test_t_quantile_refuses_values_outside_its_domain(p: float, df: float) -> None:
     with pytest.raises(ValueError) as caught:
         t_quantile(p, df=df)
     assert str(caught.value) == (
@@ -89,25 +89,25 @@ def test_a_t_quantile_outside_its_domain_is_refused_and_does_not_search_for_ever
         (49_500, 100_000, 0.0007911799394257577, 1.7000124003180936e-05),
     ],
 )
-def test_fair_tosses_are_the_table_of_scipy(k: int, n: int, tail: float, point: float) -> None:
+def test_fair_tail_and_fair_point_agree_with_scipy(k: int, n: int, tail: float, point: float) -> None:
     assert fair_tail(k, n) == pytest.approx(tail, rel=1e-8)
     assert fair_point(k, n) == pytest.approx(point, rel=1e-8)
 
 
-def test_tails_end_at_0_and_1() -> None:
+def test_fair_tail_ends_at_0_and_1() -> None:
     assert [fair_tail(k, 4) for k in (-1, 0, 1, 2, 3, 4, 5)] == [0, 1 / 16, 5 / 16, 11 / 16, 15 / 16, 1, 1]
     assert fair_tail(0, 0) == fair_point(0, 0) == 1
 
 
 @given(n=st.integers(1, 80))
-def test_points_add_up_to_tails(n: int) -> None:
+def test_fair_tail_is_the_sum_of_fair_point(n: int) -> None:
     points = [fair_point(k, n) for k in range(n + 1)]
     for k in range(n + 1):
         assert fair_tail(k, n) == pytest.approx(math.fsum(points[: k + 1]), rel=1e-12)
 
 
 @each_row("n", [9_999, 10_000, 10_001, 10_002])
-def test_the_two_ways_to_a_tail_meet_where_one_takes_over(n: int) -> None:
+def test_the_exact_and_approximate_fair_tail_agree_where_they_meet(n: int) -> None:
     half = fair_tail(n // 2 - 50, n)
     assert half == pytest.approx(normal_cdf((n // 2 - 49.5 - n / 2) / (math.sqrt(n) / 2)), rel=1e-3)
     assert fair_tail(n // 2, n) + fair_tail(n - n // 2 - 1, n) == pytest.approx(1, abs=1e-10)
@@ -128,15 +128,15 @@ def test_the_two_ways_to_a_tail_meet_where_one_takes_over(n: int) -> None:
         (1.1, 2, 3, 1.0),
     ],
 )
-def test_the_incomplete_beta_function_is_the_table_of_scipy(x: float, a: float, b: float, expected: float) -> None:
+def test_beta_cdf_agrees_with_scipy(x: float, a: float, b: float, expected: float) -> None:
     assert beta_cdf(x, a, b) == pytest.approx(expected, rel=1e-9)
 
 
 @given(x=st.floats(0.001, 0.999), a=st.floats(0.5, 50), b=st.floats(0.5, 50))
-def test_the_incomplete_beta_function_mirrors(x: float, a: float, b: float) -> None:
+def test_beta_cdf_is_symmetric(x: float, a: float, b: float) -> None:
     assert beta_cdf(x, a, b) + beta_cdf(1 - x, b, a) == pytest.approx(1, abs=1e-9)
 
 
 @given(x=st.floats(-5, 5))
-def test_the_normal_quantile_inverts_the_normal_distribution(x: float) -> None:
+def test_normal_quantile_inverts_normal_cdf(x: float) -> None:
     assert normal_quantile(normal_cdf(x)) == pytest.approx(x, abs=1e-8)

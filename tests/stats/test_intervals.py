@@ -1,4 +1,4 @@
-"""Which interval fits, its value by table and by hand, and how often it holds the truth."""
+"""Intervals: the chosen method, agreement with scipy, and coverage."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def near(found: Interval | None, low: float, high: float, method: str) -> None:
 
 
 @each_row(("successes", "n", "low", "high"), WILSON)
-def test_wilson_is_the_table_of_scipy(successes: int, n: int, low: float, high: float) -> None:
+def test_interval_wilson_agrees_with_scipy(successes: int, n: int, low: float, high: float) -> None:
     near(stats.interval_wilson(successes, n), low, high, "wilson")
     near(stats.interval([1] * successes + [0] * (n - successes)), low, high, "wilson")
 
 
 @given(n=st.integers(1, 10_000), data=st.data())
-def test_wilson_turns_round_with_successes_and_failures(n: int, data: st.DataObject) -> None:
+def test_interval_wilson_is_symmetric_in_successes_and_failures(n: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(0, n))
     forth, back = stats.interval_wilson(k, n), stats.interval_wilson(n - k, n)
     assert forth is not None and back is not None
@@ -51,32 +51,32 @@ def test_wilson_turns_round_with_successes_and_failures(n: int, data: st.DataObj
 
 
 @given(n=st.integers(1, 200), k=st.integers(0, 199))
-def test_more_of_the_same_share_narrows_a_wilson_interval(n: int, k: int) -> None:
+def test_a_larger_sample_narrows_the_Wilson_interval(n: int, k: int) -> None:
     k = min(k, n)
     once, twice = stats.interval_wilson(k, n), stats.interval_wilson(2 * k, 2 * n)
     assert once is not None and twice is not None
     assert twice.high - twice.low < once.high - once.low
 
 
-def test_a_wilson_interval_of_ten_million_has_a_width() -> None:
+def test_the_Wilson_interval_of_ten_million_trials_is_accurate() -> None:
     found = stats.interval_wilson(3 * 10**6, 10**7)
     assert found is not None
     assert found.high - found.low == pytest.approx(2 * 1.959964 * math.sqrt(0.21 / 10**7), rel=1e-5)
 
 
-def test_a_wilson_interval_of_nothing_is_none() -> None:
+def test_interval_wilson_of_0_trials_is_None() -> None:
     assert stats.interval_wilson(0, 0) is None
 
 
 @each_row(("successes", "n"), [(5, 3), (-1, 3), (3.0000001, 3), (math.nan, 3)])
-def test_more_successes_than_trials_are_refused(successes: float, n: int) -> None:
+def test_interval_wilson_refuses_more_successes_than_trials(successes: float, n: int) -> None:
     with pytest.raises(ValueError) as caught:
         stats.interval_wilson(successes, n)
     assert str(caught.value) == f"{successes} successes in {n} trials: expected 0 to {n}"
 
 
 @pytest.mark.parametrize("level", [95, 1.0, 1.5])
-def test_a_level_that_is_none_is_refused(level: float) -> None:
+def test_an_invalid_level_is_refused(level: float) -> None:
     for values in ([0.2, 0.4, 0.7], [1, 0, 1]):
         with pytest.raises(ValueError):
             stats.interval(values, level=level)
@@ -91,12 +91,12 @@ def test_a_level_that_is_none_is_refused(level: float) -> None:
         ([3.5, 3.5, 9.0, -2.0], 2.2453655975512468, -3.64575544993811, 10.645755449938111),
     ],
 )
-def test_a_t_interval_is_that_of_scipy(values: list[float], se: float, low: float, high: float) -> None:
+def test_interval_t_agrees_with_scipy(values: list[float], se: float, low: float, high: float) -> None:
     assert stats.stderr(values) == pytest.approx(se, rel=1e-14)
     near(stats.interval_t(values), low, high, "t")
 
 
-def test_the_chooser_clips_shares_and_the_plain_interval_does_not() -> None:
+def test_interval_clips_shares_to_0_and_1_and_interval_t_does_not() -> None:
     plain, chosen = stats.interval_t([0.1, 0.4, 0.4]), stats.interval([0.1, 0.4, 0.4])
     assert plain is not None and plain.low < 0
     near(chosen, 0.0, plain.high, "t")
@@ -104,7 +104,7 @@ def test_the_chooser_clips_shares_and_the_plain_interval_does_not() -> None:
     assert outside is not None and outside.low < 0
 
 
-def test_a_cluster_interval_by_hand() -> None:
+def test_interval_cluster_has_its_expected_value() -> None:
     """Mean 1/2; deviations of the clusters 1, 0, -1; SE = sqrt(3/2 * 2) / 8; t with 2 degrees of freedom."""
     values, clusters = [1, 1, 1, 0, 0, 1, 0, 0], ["a", "a", "b", "b", "b", "b", "c", "c"]
     se = math.sqrt(3 / 2 * 2) / 8
@@ -116,14 +116,14 @@ def test_a_cluster_interval_by_hand() -> None:
 
 
 @given(values=st.lists(st.floats(-100, 100), min_size=2, max_size=20))
-def test_a_cluster_of_each_item_is_no_cluster(values: list[float]) -> None:
+def test_clusters_of_one_item_give_the_unclustered_interval(values: list[float]) -> None:
     names = [f"c{i}" for i in range(len(values))]
     assert stats.stderr_clustered(values, names) == pytest.approx(stats.stderr(values), rel=1e-9, abs=1e-12)
     assert stats.interval(values, names) == stats.interval(values)
 
 
 @given(values=st.lists(st.sampled_from([0, 1]), min_size=4, max_size=20))
-def test_copies_of_every_item_in_its_cluster_add_no_certainty(values: list[int]) -> None:
+def test_copies_of_items_within_clusters_do_not_reduce_the_standard_error(values: list[int]) -> None:
     once = stats.stderr(values)
     tripled = stats.stderr_clustered(
         [v for v in values for _ in range(3)], [i for i in range(len(values)) for _ in "abc"]
@@ -132,7 +132,7 @@ def test_copies_of_every_item_in_its_cluster_add_no_certainty(values: list[int])
 
 
 @given(values=st.lists(st.floats(0.5, 100), min_size=3, max_size=12), scale=st.sampled_from([1e-3, 0.5, 8.0, 1e6]))
-def test_an_interval_scales_with_its_values(values: list[float], scale: float) -> None:
+def test_interval_t_scales_with_its_values(values: list[float], scale: float) -> None:
     found, scaled = stats.interval_t(values), stats.interval_t([v * scale for v in values])
     assert found is not None and scaled is not None
     size = scale * max(values)
@@ -145,7 +145,7 @@ EQUAL = [0.0, 0.1, 1.0, 7.7, 1234.56, 99999.9, 1e15 / 3, -2.2]
 
 @each_row("value", EQUAL)
 @each_row("n", [2, 3, 6, 7, 10, 30, 49])
-def test_equal_values_do_not_vary_however_large_they_are(value: float, n: int) -> None:
+def test_equal_values_have_standard_error_0_at_any_magnitude(value: float, n: int) -> None:
     pairs = [i // 2 for i in range(n)]
     assert stats.stderr([value] * n) == 0.0
     assert stats.stderr_clustered([value] * n, pairs) in (0.0, None)
@@ -156,7 +156,7 @@ def test_equal_values_do_not_vary_however_large_they_are(value: float, n: int) -
         assert found == (None, None)
 
 
-def test_a_spread_below_the_rounding_of_the_mean_is_none() -> None:
+def test_above_rounding_treats_a_spread_below_rounding_error_as_0() -> None:
     assert above_rounding(1e-16, 1.0) == 0.0
     assert above_rounding(1e-16, 0.0) == 1e-16
     assert above_rounding(2e-15, -1.0) == 2e-15
@@ -171,7 +171,7 @@ def test_a_spread_below_the_rounding_of_the_mean_is_none() -> None:
         ([0, 1, 0, 1, 0, 1], ["a", "a", "b", "b", "c", "c"], 3, 0.5),
     ],
 )
-def test_shares_without_spread_get_the_wilson_interval_of_their_mean(
+def test_shares_without_spread_have_a_Wilson_interval_of_their_mean(
     values: list[float], clusters: list[str] | None, m: int, share: float
 ) -> None:
     wilson = stats.interval_wilson(share * m, m)
@@ -192,25 +192,27 @@ def test_shares_without_spread_get_the_wilson_interval_of_their_mean(
         ([5.0, 5.0, 5.0], ["a", "a", "b"]),
     ],
 )
-def test_no_interval_can_be_given(values: list[float], clusters: list[str] | None) -> None:
+def test_interval_is_None_for_fewer_than_two_values_or_clusters(
+    values: list[float], clusters: list[str] | None
+) -> None:
     assert stats.interval(values, clusters) is None
 
 
 @each_row("values", [[0.0] * 6, [1.0] * 6, [0.0025] * 6])
 @each_row("clusters", [None, ["a", "a", "b", "b", "c", "c"]])
-def test_amounts_that_never_vary_have_no_interval_of_a_share(values: list[float], clusters: list[str] | None) -> None:
+def test_amounts_that_never_vary_have_no_share_interval(values: list[float], clusters: list[str] | None) -> None:
     tally = Tally.of(values, clusters)
     assert stats.interval_of(tally, shares=False) is None
     assert stats.interval_of(tally) is not None
 
 
-def test_amounts_of_0_and_1_have_a_t_interval_and_others_the_same_as_ever() -> None:
+def test_amounts_of_0_and_1_have_a_t_interval() -> None:
     near(stats.interval_of(Tally.of([0.0, 1.0, 1.0, 1.0]), shares=False), 0.0, 1.0, "t")
     varied = Tally.of([0.001, 0.002, 0.004])
     assert stats.interval_of(varied, shares=False) == stats.interval_of(varied)
 
 
-def test_the_parts_by_themselves_need_two_numbers_or_clusters() -> None:
+def test_interval_t_and_interval_cluster_need_two_values_or_clusters() -> None:
     assert stats.interval_t([1.0]) is None and stats.stderr([1.0]) is None
     assert stats.interval_cluster([1.0, 2.0], ["a", "a"]) is None
     assert stats.interval_cluster([], []) is None
@@ -218,7 +220,7 @@ def test_the_parts_by_themselves_need_two_numbers_or_clusters() -> None:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
-def test_an_interval_of_what_is_not_finite_is_refused(wrong: float) -> None:
+def test_interval_refuses_values_that_are_not_finite(wrong: float) -> None:
     for clusters in (None, ["a", "a", "b"]):
         with pytest.raises((ValueError, OverflowError)):
             stats.interval([wrong, 1.0, 0.5], clusters)
@@ -229,7 +231,7 @@ def coverage(rounds: int, hits: int) -> float:
 
 
 @each_row("n", [2, 3, 8, 25])
-def test_a_t_interval_holds_the_mean_of_normal_values_19_times_in_20(n: int) -> None:
+def test_interval_t_covers_the_mean_95_percent_of_the_time(n: int) -> None:
     rng, rounds = random.Random(n), 800
     found = [stats.interval_t([rng.gauss(10, 3) for _ in range(n)]) for _ in range(rounds)]
     held = sum(one is not None and one.low <= 10 <= one.high for one in found)
@@ -237,7 +239,7 @@ def test_a_t_interval_holds_the_mean_of_normal_values_19_times_in_20(n: int) -> 
 
 
 @pytest.mark.parametrize("n", [5, 12, 40])
-def test_wilson_holds_a_share_19_times_in_20_on_average(n: int) -> None:
+def test_interval_wilson_covers_a_share_95_percent_of_the_time_on_average(n: int) -> None:
     """By the exact binomial weights, averaged over the shares: no simulation is needed."""
     intervals = [stats.interval_wilson(k, n) for k in range(n + 1)]
     total = 0.0
@@ -250,7 +252,7 @@ def test_wilson_holds_a_share_19_times_in_20_on_average(n: int) -> None:
     assert 0.94 <= total / len(shares) <= 0.97
 
 
-def test_a_cluster_interval_holds_the_mean_where_a_plain_one_does_not() -> None:
+def test_a_clustered_interval_covers_the_mean_where_an_unclustered_one_does_not() -> None:
     rng, rounds, held, plain = random.Random(11), 500, 0, 0
     for _ in range(rounds):
         shifts = [rng.gauss(0, 1) for _ in range(10)]
@@ -263,7 +265,7 @@ def test_a_cluster_interval_holds_the_mean_where_a_plain_one_does_not() -> None:
     assert coverage(rounds, plain) < 0.7
 
 
-def test_a_macro_interval_holds_the_mean_of_the_labels_means() -> None:
+def test_interval_macro_covers_the_mean_of_the_label_means() -> None:
     rng, rounds, held = random.Random(12), 400, 0
     truth = (0.2 + 0.5 + 0.9) / 3
     for _ in range(rounds):
@@ -273,13 +275,13 @@ def test_a_macro_interval_holds_the_mean_of_the_labels_means() -> None:
     assert 0.92 <= coverage(rounds, held) <= 0.98
 
 
-def test_a_macro_interval_is_blind_to_the_order_of_its_labels() -> None:
+def test_interval_macro_does_not_depend_on_the_order_of_labels() -> None:
     groups = [[1.0, 0.0, 1.0], [0.25, 0.5], [0.0, 0.0, 1.0, 1.0]]
     assert stats.interval_macro(groups) == stats.interval_macro(groups[::-1])
     assert stats.interval_macro([*groups, []]) == stats.interval_macro(groups)
 
 
-def test_a_label_of_one_item_borrows_the_width_of_its_wilson_interval() -> None:
+def test_interval_macro_uses_the_Wilson_width_for_a_label_of_one_item() -> None:
     found = stats.interval_macro([[1.0], [0.0, 1.0, 1.0, 0.0]])
     one, other = stats.interval_wilson(1, 1), stats.stderr([0.0, 1.0, 1.0, 0.0])
     assert one is not None and other is not None and found is not None
@@ -288,12 +290,12 @@ def test_a_label_of_one_item_borrows_the_width_of_its_wilson_interval() -> None:
     assert (found.high, found.method) == (1.0, "macro_t")
 
 
-def test_a_label_of_one_item_outside_0_and_1_leaves_no_macro_interval() -> None:
+def test_interval_macro_is_None_for_a_label_of_one_item_outside_0_and_1() -> None:
     assert stats.interval_macro([[7.0], [1.0, 3.0]]) is None
     assert stats.interval_macro([[2.0, 2.0], [5.0, 5.0]]) is None
 
 
-def test_labels_that_all_agree_get_the_degenerate_macro_interval() -> None:
+def test_interval_macro_of_labels_without_spread_is_a_Wilson_interval() -> None:
     found, wilson = stats.interval_macro([[1.0, 1.0], [1.0, 1.0, 1.0]]), stats.interval_wilson(5, 5)
     assert wilson is not None
     near(found, wilson.low, wilson.high, "wilson_degenerate")

@@ -1,4 +1,4 @@
-"""Step-down maxT against its definition, and what it promises: of families without a difference, 5 % speak at most."""
+"""Step-down maxT: agreement with its definition, and the rate of false positives."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ def drawn(rng: random.Random, units: int, rows: int, *, shared: float = 0.0, ahe
 
 
 @pytest.mark.parametrize("units", [1, 2, 5, 8])
-def test_few_units_are_enumerated_to_the_letter(units: int) -> None:
+def test_max_t_enumerates_all_sign_patterns_of_few_units(units: int) -> None:
     rng = random.Random(units)
     for shared in (0.0, 0.7):
         rows = [*drawn(rng, units, 4, shared=shared), [0.0] * units, [round(rng.random()) for _ in range(units)]]
         assert stats.max_t(rows) == pytest.approx(by_definition(rows))
 
 
-def test_one_row_alone_has_the_p_of_the_exact_sign_flip() -> None:
+def test_max_t_of_one_row_equals_the_exact_sign_flip() -> None:
     for row in drawn(random.Random(3), 10, 5):
         assert stats.max_t([row]) == [stats.sign_flip(row, [0.0] * 10).p]
 
 
-def test_a_copy_of_a_row_costs_nothing() -> None:
+def test_copies_of_a_row_do_not_change_max_t() -> None:
     (row,) = drawn(random.Random(4), 8, 1, ahead=1.0)
     assert stats.max_t([row] * 14) == stats.max_t([row]) * 14
 
 
-def test_a_sample_of_patterns_comes_close_to_all_of_them() -> None:
+def test_sampled_patterns_approximate_the_exact_max_t() -> None:
     rows = drawn(random.Random(5), maxt.EXACT_UP_TO + 1, 3, ahead=0.4)
     signs = [maxt._all_sums(row[0], row[1:]) for row in rows]
     observed = [abs(sum(row)) / math.sqrt(sum(v * v for v in row)) for row in rows]
@@ -72,7 +72,7 @@ def test_a_sample_of_patterns_comes_close_to_all_of_them() -> None:
     assert stats.max_t(rows, seed=1) == stats.max_t(rows, seed=1) != stats.max_t(rows, seed=2)
 
 
-def test_many_items_share_signs_and_find_what_is_there() -> None:
+def test_max_t_of_many_items_finds_a_true_difference() -> None:
     rng = random.Random(6)
     clear, nothing = drawn(rng, 3000, 1, ahead=0.2)[0], drawn(rng, 3000, 1)[0]
     assert clear != nothing
@@ -81,13 +81,13 @@ def test_many_items_share_signs_and_find_what_is_there() -> None:
 
 
 @pytest.mark.parametrize(("units", "shared"), [(6, 0.0), (8, 0.0), (8, 0.9), (10, 0.5)])
-def test_of_families_without_a_difference_one_in_twenty_speaks_at_most(units: int, shared: float) -> None:
+def test_max_t_has_at_most_5_percent_false_positives_per_family(units: int, shared: float) -> None:
     rng, rounds = random.Random(units), 400
     wrong = sum(min(stats.max_t(drawn(rng, units, 8, shared=shared))) < 0.05 for _ in range(rounds))
     assert wrong / rounds <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / rounds)
 
 
-def test_rows_that_differ_do_not_cost_the_others_their_protection() -> None:
+def test_max_t_controls_false_positives_next_to_true_differences() -> None:
     rng, rounds, wrong = random.Random(9), 300, 0
     for _ in range(rounds):
         rows = [*drawn(rng, 8, 4, ahead=3.0), *drawn(rng, 8, 4)]
@@ -96,11 +96,11 @@ def test_rows_that_differ_do_not_cost_the_others_their_protection() -> None:
 
 
 @pytest.mark.parametrize(("units", "least"), [(1, 1.0), (5, 2 / 2**5), (8, 2 / 2**8), (14, 2 / 2**14)])
-def test_the_least_p_is_that_of_a_row_whose_units_all_agree(units: int, least: float) -> None:
+def test_least_max_t_is_the_p_of_a_row_with_equal_signs(units: int, least: float) -> None:
     assert stats.least_max_t(units, units) == least == stats.max_t([[1.0] * units])[0]
 
 
-def test_a_sample_cannot_say_less_than_its_size() -> None:
+def test_least_max_t_of_a_sample_depends_on_the_number_of_patterns() -> None:
     assert stats.least_max_t(100, 100) == 1 / (1 + maxt.PATTERNS) == stats.max_t([[1.0] * 100])[0]
     assert stats.least_max_t(4, 100) == 0.125
     assert stats.max_t([]) == []

@@ -1,4 +1,4 @@
-"""Percentiles and bootstraps: values worked by hand, seeds, order, clusters, ties, coverage."""
+"""Percentiles and bootstraps: expected values, seeds, order, clusters, ties, coverage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ P = (0, 1, 25, 50, 75, 90, 99, 100)
         ([5, 5, 5], [5] * 8, [5] * 8),
     ],
 )
-def test_percentiles_are_the_inverted_cdf_and_the_linear_ones_of_numpy(
+def test_percentile_agrees_with_numpy_for_both_methods(
     values: list[float], nearest: list[float], linear: list[float]
 ) -> None:
     assert [stats.percentile(values, p) for p in P] == nearest
@@ -40,7 +40,7 @@ def test_percentiles_are_the_inverted_cdf_and_the_linear_ones_of_numpy(
 
 
 @given(n=st.integers(1, 5_000), tenths=st.integers(0, 1_000))
-def test_a_rank_is_the_ceiling_of_an_exact_fraction(n: int, tenths: int) -> None:
+def test_nearest_rank_is_the_ceiling_of_the_exact_fraction(n: int, tenths: int) -> None:
     assert nearest_rank(n, tenths / 10) == max(1, math.ceil(Fraction(tenths, 1_000) * n))
 
 
@@ -57,29 +57,29 @@ def test_a_rank_is_the_ceiling_of_an_exact_fraction(n: int, tenths: int) -> None
         (20, 95, 19),
     ],
 )
-def test_ranks_by_hand(n: int, p: float, rank: int) -> None:
+def test_nearest_rank_has_its_expected_values(n: int, p: float, rank: int) -> None:
     assert nearest_rank(n, p) == rank
 
 
 @given(values=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=30), p=st.floats(0, 100))
-def test_a_linear_percentile_lies_beside_the_nearest_rank(values: list[float], p: float) -> None:
+def test_a_linear_percentile_is_within_the_values_and_symmetric(values: list[float], p: float) -> None:
     found = stats.percentile(values, p, "linear")
     assert found is not None and min(values) <= found <= max(values)
     assert stats.percentile([-v for v in values], 100 - p, "linear") == pytest.approx(-found, rel=1e-6, abs=1e-3)
 
 
-def test_no_values_have_no_percentile() -> None:
+def test_percentile_of_no_values_is_None() -> None:
     assert stats.percentile([], 50) is None and stats.percentile([], 50, "linear") is None
 
 
 @each_row("p", [-0.1, 100.1, math.nan, math.inf])
-def test_a_percentile_beyond_0_and_100_names_itself(p: float) -> None:
+def test_percentile_refuses_p_outside_0_to_100(p: float) -> None:
     with pytest.raises(ValueError) as caught:
         stats.percentile([1.0], p)
     assert str(caught.value) == f"percentile {p} is not in 0..100"
 
 
-def test_an_unknown_method_names_itself() -> None:
+def test_percentile_refuses_an_unknown_method() -> None:
     with pytest.raises(ValueError) as caught:
         stats.percentile([1.0], 50, "hazen")  # type: ignore[arg-type]
     assert str(caught.value) == "unknown percentile method 'hazen'"
@@ -91,21 +91,21 @@ SKEWED = [1.0, 3.0, 2.0, 10.0, 4.0, 7.0, 2.0, 2.0, 30.0, 5.0, 0.0, 4.0]
 
 
 @pytest.mark.parametrize(("method", "low", "high"), [("percentile", 2.5, 10.833333), ("bca", 3.083333, 13.833333)])
-def test_a_bootstrap_is_near_that_of_scipy(method: str, low: float, high: float) -> None:
+def test_bootstrap_interval_is_close_to_scipy(method: str, low: float, high: float) -> None:
     found = stats.bootstrap_interval(SKEWED, method, seed=1)  # type: ignore[arg-type]
     assert found is not None and found.method == f"bootstrap_{method}"
     assert (found.low, found.high) == (pytest.approx(low, abs=0.35), pytest.approx(high, abs=0.8))
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
-def test_a_bootstrap_of_an_even_split_leans_to_neither_side(method: str) -> None:
-    """Many draws tie with the mean: of ties half lie below it, or the correction would be a shift."""
+def test_a_bootstrap_of_an_even_split_is_symmetric(method: str) -> None:
+    """Many draws equal the mean; half of these ties count as below it."""
     found = stats.bootstrap_interval([0.0, 1.0] * 5, method, resamples=4_000)  # type: ignore[arg-type]
     assert found is not None
     assert (found.low, found.high) == (0.2, 0.8)
 
 
-def test_another_seed_gives_other_draws_and_the_same_seed_the_same() -> None:
+def test_bootstraps_depend_only_on_their_seed() -> None:
     values = lognormal(40, 3)
     found = [stats.bootstrap_interval(values, seed=seed) for seed in (1, 1, 2)]
     assert found[0] == found[1] != found[2]
@@ -113,7 +113,7 @@ def test_another_seed_gives_other_draws_and_the_same_seed_the_same() -> None:
     assert ranked[0] == ranked[1] and len(set(ranked)) > 1
 
 
-def test_a_wider_level_contains_a_narrower_one() -> None:
+def test_a_higher_level_gives_a_wider_bootstrap_interval() -> None:
     for call in (stats.bootstrap_interval, lambda values, level: stats.percentile_interval(values, 50, level=level)):
         narrow, wide = (call(SKEWED, level=level) for level in (0.8, 0.99))
         assert narrow is not None and wide is not None
@@ -121,13 +121,13 @@ def test_a_wider_level_contains_a_narrower_one() -> None:
         assert (narrow.level, wide.level) == (0.8, 0.99)
 
 
-def test_one_cluster_or_value_gives_no_bootstrap() -> None:
+def test_one_cluster_or_value_has_no_bootstrap() -> None:
     assert stats.bootstrap_interval([1.0, 2.0], clusters=["a", "a"]) is None
     assert stats.bootstrap_interval([1.0]) is None
 
 
-def test_a_bias_correction_of_one_sided_draws_falls_back_to_plain_shares() -> None:
-    """Two resamples that both lie below the mean say nothing of its bias."""
+def test_BCa_of_one_sided_draws_equals_the_percentile_bootstrap() -> None:
+    """Two resamples below the mean contain no information on its bias."""
     values = [n / 100 for n in range(30)] + [100.0]
     for seed in range(60):
         plain, corrected = (stats.bootstrap_interval(values, m, resamples=2, seed=seed) for m in ("percentile", "bca"))
@@ -140,7 +140,7 @@ def test_a_bias_correction_of_one_sided_draws_falls_back_to_plain_shares() -> No
 # ---------------------------------------------------------------------------------- percentiles
 
 
-def test_a_bootstrap_percentile_follows_the_law_of_ranks() -> None:
+def test_percentile_interval_follows_the_distribution_of_ranks() -> None:
     """The median of n values lies at or below the k-th with P(at least half of n draws are among k)."""
     values = [float(n) for n in range(1, 22)]
     found = stats.percentile_interval(values, 50, resamples=8_000, seed=2)
@@ -154,20 +154,20 @@ def test_a_bootstrap_percentile_follows_the_law_of_ranks() -> None:
 
 
 @given(values=st.lists(st.floats(0, 1e6), min_size=2, max_size=30), p=st.sampled_from([5, 50, 95]))
-def test_an_interval_of_a_percentile_has_values_at_both_ends_or_between_them(values: list[float], p: float) -> None:
+def test_percentile_interval_is_within_the_values(values: list[float], p: float) -> None:
     found = stats.percentile_interval(values, p, resamples=200)
     if found is not None:
         assert min(values) <= found.low < found.high <= max(values)
         assert found.method == "bootstrap_percentile"
 
 
-def test_clusters_that_hold_one_value_each_are_none() -> None:
+def test_clusters_of_one_value_each_equal_no_clusters() -> None:
     values = lognormal(20, 1)
     names = [f"c{i}" for i in range(20)]
     assert stats.percentile_interval(values, 50, names) == stats.percentile_interval(values, 50)
 
 
-def test_clusters_by_name_and_by_number_draw_alike() -> None:
+def test_cluster_names_and_numbers_give_equal_draws() -> None:
     values = [float((i * 37) % 50) for i in range(50)]
     numbers = [i % 7 for i in range(50)]
     assert stats.percentile_interval(values, 90, numbers) == stats.percentile_interval(
@@ -186,7 +186,7 @@ def test_clusters_that_differ_widen_the_interval_of_a_median() -> None:
 
 @each_row("names", [4, 25])
 @each_row("p", [10, 50, 90])
-def test_a_percentile_of_drawn_clusters_is_that_of_the_clusters_written_out(p: float, names: int) -> None:
+def test_the_percentile_of_drawn_clusters_equals_that_of_their_written_out_values(p: float, names: int) -> None:
     from bench.stats.intervals import _cluster_percentiles, cluster_draws
 
     rng = random.Random(p)
@@ -212,7 +212,7 @@ def test_the_order_statistic_interval_of_a_median_is_exact(n: int, level: float)
     assert found.high == n - low + 1
 
 
-def test_the_order_statistic_interval_of_a_tail_is_the_normal_approximation() -> None:
+def test_the_order_statistic_interval_of_a_tail_uses_the_normal_approximation() -> None:
     n = 10_000
     found = stats.percentile_interval([float(i) for i in range(1, n + 1)], 95)
     half = 1.959963984540054 * math.sqrt(n * 0.95 * 0.05)
@@ -221,9 +221,7 @@ def test_the_order_statistic_interval_of_a_tail_is_the_normal_approximation() ->
 
 
 @pytest.mark.parametrize(("count", "size", "p"), [(10, 600, 50), (60, 100, 50), (60, 100, 95), (200, 30, 95)])
-def test_the_interval_of_many_clustered_values_is_near_that_of_resampled_clusters(
-    count: int, size: int, p: float
-) -> None:
+def test_the_interval_of_many_clustered_values_is_close_to_a_cluster_bootstrap(count: int, size: int, p: float) -> None:
     from bench.stats.intervals import _cluster_percentiles
 
     rng = random.Random(count)
@@ -238,28 +236,28 @@ def test_the_interval_of_many_clustered_values_is_near_that_of_resampled_cluster
     assert found.high - found.low > 1.5 * (alone.high - alone.low)
 
 
-def test_the_interval_of_many_values_of_one_cluster_is_not_known() -> None:
+def test_many_values_in_one_cluster_have_no_percentile_interval() -> None:
     assert stats.percentile_interval([float(i) for i in range(6_000)], 50, ["a"] * 6_000) is None
 
 
 @each_row("p", [0.1, 50, 99.9])
-def test_two_unlike_clusters_give_the_widest_interval(p: float) -> None:
+def test_the_percentile_interval_of_two_different_clusters_is_within_the_values(p: float) -> None:
     values = [float(i) for i in range(6_000)]
     found = stats.percentile_interval(values, p, [i < 3_000 for i in range(6_000)])
     assert found is not None and 0 <= found.low < found.high <= 5_999
 
 
 @pytest.mark.parametrize("p", [0, 100])
-def test_the_order_statistic_of_an_end_has_no_interval(p: float) -> None:
+def test_percentiles_0_and_100_have_no_order_statistic_interval(p: float) -> None:
     assert stats.percentile_interval([float(i) for i in range(6_000)], p) is None
 
 
-def test_many_equal_values_have_no_interval_of_a_percentile() -> None:
+def test_equal_values_have_no_percentile_interval() -> None:
     assert stats.percentile_interval([3.0] * 6_000, 50) is None
     assert stats.percentile_interval([3.0] * 60, 50, [i % 6 for i in range(60)]) is None
 
 
-def test_the_smallest_sample_that_is_ranked_is_one_above_the_limit() -> None:
+def test_order_statistics_are_used_above_ORDER_STATISTIC_FROM_values() -> None:
     values = [float(i) for i in range(stats.ORDER_STATISTIC_FROM + 1)]
     above = stats.percentile_interval(values, 50, resamples=50)
     below = stats.percentile_interval(values[:-1], 50, resamples=50)
@@ -267,7 +265,7 @@ def test_the_smallest_sample_that_is_ranked_is_one_above_the_limit() -> None:
     assert (above.method, below.method) == ("order_statistic", "bootstrap_percentile")
 
 
-def test_a_bootstrap_of_a_median_holds_it_often_enough() -> None:
+def test_a_bootstrap_of_a_median_covers_it_at_least_90_percent_of_the_time() -> None:
     rng, rounds, held = random.Random(9), 300, 0
     for _ in range(rounds):
         found = stats.percentile_interval(
@@ -280,7 +278,7 @@ def test_a_bootstrap_of_a_median_holds_it_often_enough() -> None:
 # ---------------------------------------------------------------------------------- ratios
 
 
-def test_a_percentile_ratio_by_hand() -> None:
+def test_percentile_ratio_has_its_expected_values() -> None:
     left, right = [float(i) for i in range(101, 301)], [float(i) for i in range(1, 201)]
     found = stats.percentile_ratio(left, right, 50)
     assert (found.a, found.b, found.delta) == (200.0, 100.0, 1.0)
@@ -308,14 +306,14 @@ def test_a_percentile_ratio_by_hand() -> None:
         ),
     ],
 )
-def test_a_percentile_ratio_that_cannot_be_tested_says_why(
+def test_percentile_ratio_notes_why_it_cannot_test(
     left: list[float], right: list[float], groups: list[object] | None, note: str
 ) -> None:
     found = stats.percentile_ratio(left, right, 50, groups)
     assert (found.note, found.p, found.interval, found.mde) == (note, None, None, None)
 
 
-def test_a_percentile_that_is_the_largest_value_says_nothing_of_what_lies_beyond() -> None:
+def test_percentile_ratio_does_not_test_a_percentile_that_is_the_largest_value() -> None:
     left = [float(i) for i in range(1, 91)] + [500.0] * 10
     found = stats.percentile_ratio(left, [float(i) for i in range(1, 101)], 95)
     assert (found.a, found.p, found.note) == (500.0, None, "not testable: a percentile that does not vary")
@@ -327,7 +325,7 @@ def lognormal(n: int, seed: int) -> list[float]:
 
 
 @pytest.mark.parametrize("groups", [None, [i % 8 for i in range(120)], [i % 40 for i in range(120)]])
-def test_a_percentile_ratio_is_seeded_and_knows_no_unit(groups: list[int] | None) -> None:
+def test_percentile_ratio_is_reproducible_and_does_not_depend_on_the_unit(groups: list[int] | None) -> None:
     left, right = lognormal(120, 1), lognormal(120, 2)
     plain = stats.percentile_ratio(left, right, 50, groups, seed=3)
     assert plain == stats.percentile_ratio(left, right, 50, groups, seed=3)
@@ -339,7 +337,7 @@ def test_a_percentile_ratio_is_seeded_and_knows_no_unit(groups: list[int] | None
     )
 
 
-def test_pairs_that_go_together_make_a_ratio_surer() -> None:
+def test_correlated_pairs_reduce_the_error_of_percentile_ratio() -> None:
     left = lognormal(400, 4)
     rng = random.Random(5)
     bound = stats.percentile_ratio([v * rng.lognormvariate(0, 0.05) for v in left], left, 50)
@@ -347,7 +345,7 @@ def test_pairs_that_go_together_make_a_ratio_surer() -> None:
     assert bound.se is not None and loose.se is not None and bound.se < loose.se / 2
 
 
-def test_the_level_and_power_reach_a_percentile_ratio() -> None:
+def test_level_and_power_apply_to_percentile_ratio() -> None:
     left, right = lognormal(200, 7), lognormal(200, 8)
     usual = stats.percentile_ratio(left, right, 50, excluded=4)
     other = stats.percentile_ratio(left, right, 50, level=0.5, power=0.95)
