@@ -168,9 +168,9 @@ class TokenPrices(ConfigModel):
     output: Usd | None = None
     """price of output tokens"""
     cache_read: Usd | None = None
-    """price of input tokens that are read from a cache; unset: the price of input"""
+    """price of input tokens that are read from a cache; unset: the price ``input``"""
     cache_write: Usd | None = None
-    """price of input tokens that are written to a cache; unset: the price of input"""
+    """price of input tokens that are written to a cache; unset: the price ``input``"""
     batch: Annotated[Usd, Field(le=1)] | None = None
     """factor for the prices of calls of a batch endpoint: 0.5 means half of these prices; unset: 1"""
 

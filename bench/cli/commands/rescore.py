@@ -278,8 +278,9 @@ def score(
     metrics: Many = None,
     allow_code_execution: Annotated[bool | None, Parameter(negative=())] = None,
 ) -> int:
-    """Score rankings or answers of another tool as in a run. No provider is called. The output is that of bench
-    results.
+    """Score rankings or answers of another tool in the same way as a run.
+
+    No provider is called. The output is that of bench results.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class AddResponse(ConfigModel):
     """The paths to read from the response of an add call."""
 
     ids: str | None = None
-    """path of one or several ids of background tasks; wait requests the status of these tasks"""
+    """path of one or several ids of background tasks, whose status ``wait`` requests"""
     id_map: IdMap | None = None
     """map from the service's ids to the ids of the memories sent"""
     text: bool = False
@@ -318,7 +318,7 @@ class WaitBlock(ConfigModel):
     until: dict[str, list[object]] = Field(default_factory=dict)
     """path -> values: memories are ready when every path has one of its values"""
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
-    """path -> values: the ingest failed when any path has one of its values; fail_on is checked before until"""
+    """path -> values: the ingest failed when any path has one of its values; ``fail_on`` is checked before ``until``"""
     count_at_least: str | None = None
     """path of a number or list: memories are ready when the number, or the length of the list, reaches the number of
     memories sent"""
