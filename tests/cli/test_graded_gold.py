@@ -120,7 +120,7 @@ def test_a_grade_without_a_reference_is_rejected(
 ) -> None:
     config = tmp_path / "configs" / "benchmarks" / "graded.yaml"
     config.write_text(CONFIG.replace("reference: corpus-id, ", ""))
-    assert "grade needs reference" in bench("validate", "configs/benchmarks", check=2).stderr
+    assert '"grade" needs "reference"' in bench("validate", "configs/benchmarks", check=2).stderr
 
 
 def test_rows_excluded_by_the_where_of_a_joined_file_are_counted(
