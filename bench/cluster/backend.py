@@ -322,7 +322,7 @@ class DaskLine:
 
     @staticmethod
     def here(token: str) -> DaskLine:
-        """Return the connection of the dask task that calls this; ``token`` is that of its order."""
+        """Return the connection of the dask task that calls this; ``token`` is the token of its order."""
         from distributed import Event, get_client, get_worker
 
         worker = get_worker()

@@ -113,7 +113,7 @@ class ShardCounters:
 
     @classmethod
     def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> ShardCounters:
-        """Return the counters of an attempt; if ``progress`` is None, they are 0 and only show that it is alive."""
+        """Return the counters of an attempt; without ``progress``, all are 0 and only show that the attempt runs."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
         lanes, jobs = progress.lanes, progress.jobs
@@ -168,7 +168,7 @@ class ClusterProgress(Progress):
                 self.jobs[job.key] = JobProgress.of(lane, job)
 
     def update(self, counters: ShardCounters) -> None:
-        """Replace the counters of an attempt by newer ones, and add up again."""
+        """Replace the counters of an attempt by newer counters, and compute the sums of the run again."""
         self._attempts[counters.shard, counters.attempt] = counters
         self._latest[counters.shard] = counters
         self._updated_at[counters.shard] = time.monotonic()

@@ -117,7 +117,7 @@ class WorkerProcesses:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function once in this process, because each worker on this machine would return the same."""
+        """Call a function once in this process, because all workers on this machine would return the same result."""
         try:
             with anyio.fail_after(within_s):
                 return {self.address: await function(*arguments)}

@@ -102,7 +102,7 @@ class RunningShard:
 
 @dataclass(slots=True, kw_only=True)
 class Round:
-    """The shards of a run, from the first order to the last result."""
+    """The work on all shards of a run, from the first order to the last result."""
 
     fleet: Fleet
     store: ShardStore

@@ -6,8 +6,8 @@ again, in new namespaces::
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
 The workspace of a worker is ``MEMORYBENCH_WORKSPACE``, else the path of the coordinator's workspace if this path exists
-here, else the working directory. A secret comes from the worker's environment, else from the env file that the order
-names, else from ``.env`` in the workspace.
+here, else the working directory. A secret comes from the first of these that has it: the worker's environment, the env
+file that the order names, ``.env`` in the workspace.
 """
 
 from __future__ import annotations
@@ -231,7 +231,8 @@ async def _run_folder(order: ShardOrder, base: Path) -> Path:
     """Return the run folder in which to run the shard.
 
     If a folder of the shard on this machine has at least as many phase rows as the journal in the order, return the
-    folder with the most rows. Otherwise return a new folder with the journal of the order, or an empty one.
+    folder with the most rows. Otherwise return the path of a new folder, which contains the journal of the order if the
+    order has one.
     """
     stored_shards = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
     furthest = max(stored_shards, key=lambda folder: stored_shards[folder], default=None)

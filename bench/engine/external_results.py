@@ -72,7 +72,7 @@ class CorpusIds:
         return cls(found, frozenset(session.id for session in corpus.sessions))
 
     def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
-        """Return the sessions or turns of each hit; a hit with only unknown ids has none, but keeps its rank."""
+        """Return the sessions or turns of each hit, in rank order; a hit with only unknown ids has an empty list."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
 
     def unknown_ids(self, row: ExternalRow) -> Iterator[tuple[str, str]]:

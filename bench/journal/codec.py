@@ -62,12 +62,13 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str) -> Any:
-    """Parse JSON that ``to_json`` has written; leading white space is not allowed. Twice as fast as json.loads."""
+    """Parse JSON that ``to_json`` has written; leading white space is not allowed. This is twice as fast as json.loads.
+    """
     return _decode_json(text)[0]
 
 
 def encode(value: Mapping[str, object]) -> str | bytes | None:
-    """Return the column value of a JSON mapping: None when empty, text when short, zstd bytes when long."""
+    """Return the column value of a JSON mapping: text if it is short, zstd bytes if it is long, None if it is empty."""
     if not value:
         return None
     text = to_json(value)
@@ -108,7 +109,7 @@ def pack(values: Sequence[float | None]) -> bytes:
 
 
 def unpack(packed: bytes) -> array[float]:
-    """Return the doubles in the output of ``pack``, or in several joined outputs; NaN stays NaN."""
+    """Unpack the output of ``pack``, or several such outputs joined together; NaN stays NaN."""
     doubles = array("d")
     doubles.frombytes(packed)
     if sys.byteorder == "big":

@@ -53,7 +53,7 @@ def version_of(raw: sqlite3.Connection) -> int:
 
 
 def migrate(raw: sqlite3.Connection, migrations: Mapping[int, str] = MIGRATIONS) -> int:
-    """Migrate a file to the newest schema, one transaction per version; return its version before."""
+    """Migrate a file to the newest schema, one transaction per version; return the version before the migration."""
     found = version_of(raw)
     for number in sorted(migrations):
         if number > found:
@@ -125,8 +125,9 @@ _counting = threading.Lock()
 def counted_connection(path: Path) -> Iterator[None]:
     """Count a connection of this process to a file; open and close the connection inside the ``with`` block.
 
-    While the count is above 0, `examine_header` does not open the file. Closing a second descriptor of a file would
-    release the POSIX locks of SQLite, and another process could delete the WAL while this process writes.
+    While the count is above 0, `examine_header` does not open the file. The reason is a rule of POSIX: if a process
+    closes any descriptor of a file, it loses its locks on this file. Then another process could delete the WAL while
+    this process writes.
     """
     place = path.resolve()
     with _counting:
@@ -295,7 +296,7 @@ async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 @asynccontextmanager
 async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    """Open a read-only connection to a journal: during its run, after a crash, or in a read-only folder."""
+    """Open a read-only connection to a journal; this works during its run, after a crash and in a read-only folder."""
     examine_header(path)
     with counted_connection(path):
         async with _reading(path) as (connection, _):

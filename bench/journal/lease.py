@@ -22,7 +22,7 @@ from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
 OLDEST_SENT = "oldest_sent_us"
-"""key in the meta table of the time at which the oldest request in flight was sent; null if none is in flight"""
+"""name of the meta row with the time at which the oldest request in flight was sent; null if there is no request"""
 PATIENCE_MS = 500
 """milliseconds that the last checkpoint waits for readers"""
 
@@ -60,7 +60,7 @@ class JournalLease:
     def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
         """If a heartbeat is due, write the current time to the lock row.
 
-        ``oldest_s`` is the age of the oldest request in flight; the time at which it was sent is stored too.
+        ``oldest_s`` is the age of the oldest request in flight; the time at which this request was sent is stored too.
 
         Raises:
             JournalError: the file was deleted or replaced; SQLite would go on writing to the deleted file.

@@ -1,8 +1,8 @@
 """Merge several journals of one plan into a new run.
 
-Neither the order nor a repetition of the journals has an effect. Every attempt of every journal is kept. If a phase
-succeeded several times, the earliest success is its result. All successes must have the same hits, answer, verdicts,
-state and labels; measured values may differ::
+The order of the journals has no effect, and a repeated journal counts once. Every attempt of every journal is kept. If
+a phase succeeded several times, the earliest success is its result. All successes must have the same hits, answer,
+verdicts, state and labels; measured values may differ::
 
     outcome = await merge([Path("a"), Path("b")], Path("checkpoints/whole"), run_id="whole")
     print(outcome.gaps)
@@ -48,7 +48,7 @@ _DONE = (RunState.COMPLETE, RunState.PARTIAL)
 _RANGE = ("start", "end", "shard", "run_id")
 """keys of a run's request that may differ between the sources"""
 PARTS = "parts"
-"""key in ``RunMeta.extra`` of the ranges of items from which a resume of the merged run selects"""
+"""key in ``RunMeta.extra`` of a merged run; its value is the ranges of items that a resume may select"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +191,7 @@ def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
 
 
 def selected_from(meta: RunMeta) -> Ranges | None:
-    """Return the ranges of items from which a resume of a merged run, or of its fork, selects; None for other runs."""
+    """Return the ranges of items that a resume of a merged run, or of its fork, may select; None for other runs."""
     parts = meta.extra.get(PARTS)
     return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
 

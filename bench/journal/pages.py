@@ -123,7 +123,7 @@ async def units_with(
 
 
 async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ItemOutcome]:
-    """Return the outcomes of some items in one job: of their first epoch, by the newest scoring."""
+    """Return the outcomes of some items in one job: those of the first epoch, from the newest scoring."""
     rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
     found: dict[Unit, ItemOutcome] = {}
     for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
@@ -302,7 +302,10 @@ class PhaseAttempt(NamedTuple):
 
 
 class EndedPhase(NamedTuple):
-    """One phase of an ended item: its number of attempts and the last one, whose columns are decoded on access."""
+    """One phase of an ended item: the number of attempts and the last attempt.
+
+    The columns of the last attempt are decoded on access.
+    """
 
     attempts: int
     last: PhaseAttempt
@@ -362,7 +365,7 @@ async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem,
 
 
 async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit: int) -> list[EndedItem]:
-    """Return the first ``limit`` ended items at or after the start of each of these corpora, each item once."""
+    """For each corpus, return ``limit`` ended items that begin at the start of the corpus; return no item twice."""
     interned = await _interned(reader)
     found: dict[tuple[str, str, int], EndedItem] = {}
     for corpus in corpora:
@@ -429,7 +432,7 @@ def _item(
 
 
 def _shown(phase: Phase, attempts: list[PhaseAttempt], generation: int) -> list[PhaseAttempt]:
-    """Return the attempts of a phase; of evaluate, only those of the scoring ``generation``."""
+    """Return the attempts of a phase; for the evaluate phase, return only those of the scoring ``generation``."""
     if phase is not Phase.EVALUATE:
         return attempts
     return [one for one in attempts if one.generation == generation]

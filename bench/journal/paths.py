@@ -58,7 +58,7 @@ def report_folder(results: Path, run_id: str) -> Path:
 
 
 def public_logs(folder: Path) -> list[Path]:
-    """Return the folder of every public log below a folder; these must be kept when runs are deleted."""
+    """Return the folder of every public log below a folder; these folders must be kept when runs are deleted."""
     return [path.parent for path in folder.rglob(ENTRIES)]
 
 

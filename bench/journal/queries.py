@@ -252,7 +252,7 @@ STEP_PHASE = {
     CorpusKind.READY: Phase.INDEX,
     CorpusKind.FAILED: Phase.INDEX,
 }
-"""kinds of corpus rows that end a phase, with this phase; FAILED ends index even if the ingest failed"""
+"""kind of a corpus row -> the phase that this row ends; FAILED ends index even if the ingest failed"""
 
 
 class LeaseRow(NamedTuple):
@@ -306,7 +306,7 @@ def holder_of(rows: Iterable[Sequence[Any]]) -> LeaseRow | None:
 
 
 async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Phase) -> Finished:
-    """Return the items or corpora for which a phase of an owner succeeded; their ids are changed as by ``clean``."""
+    """Return the items or corpora for which a phase of an owner succeeded; their ids are as ``clean`` returns them."""
     rows = await connection.execute_fetchall(READ["finished"], (clean(owner), PHASES[phase]))
     first, others = next(iter(rows))
     later: dict[int, list[str]] = {}
@@ -347,7 +347,7 @@ class EntryColumns(NamedTuple):
 
 
 def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> JournaledPhase:
-    """Return one attempt of a phase, without its calls; ``payloads`` has references instead of values."""
+    """Return one attempt of a phase, without its calls; its ``payloads`` has references instead of values."""
     return JournaledPhase(
         key=key,
         attempt=attempt,

@@ -196,7 +196,7 @@ class Reader:
     async def origins(self) -> list[JournalOrigin]:
         """Return the journals to which the rows were first written.
 
-        A merged run has one per source; every other run has only its own.
+        A merged run has one such journal per source. For every other run, it is only the run's own journal.
         """
         rows = await self._all("origins")
         return [
@@ -319,7 +319,7 @@ class Reader:
             return await read_verdict_history(self._connection, key)
 
     async def owners(self) -> dict[str, set[Phase]]:
-        """Return the names of all owners of phases, each with the item phases for which it has rows.
+        """Return, for each owner of phases, the phases of items for which the owner has rows.
 
         An owner is a lane, a lane with its answering model, or a job.
         """
@@ -403,7 +403,7 @@ class Reader:
         return labels, {number: json.loads(names) for number, names in await self._all("shapes")}
 
     async def _scores(self, query: str, job: str) -> AsyncGenerator[list[SqlRow], None]:
-        """Yield lists of score rows; of each ended item and epoch, only the row of the newest scoring."""
+        """Yield lists of score rows, one row for each ended item and epoch: that of the newest scoring."""
         rescored = bool((await self._all("generations", clean(job)))[0][0])
         async with aclosing(
             self._chunks(f"newest_{query}" if rescored else query, VALUES_AT_ONCE, clean(job))

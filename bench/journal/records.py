@@ -131,7 +131,8 @@ class ItemRecord:
 
     @property
     def hint(self) -> str:
-        """Return the advice on the failure; empty if no phase failed or an earlier version wrote the journal."""
+        """Return the advice on the failure; empty if no phase failed or an earlier version of bench wrote the journal.
+        """
         return next((str(hint) for entry in self.phases.values() if (hint := entry.measured.get("hint"))), "")
 
 
@@ -178,11 +179,11 @@ class FlaggedItems:
     outcome: str
     count: int
     sent_tokens: int
-    """total tokens of their prompts, by bench's own estimate"""
+    """total tokens of the prompts of these items, by bench's own estimate"""
     tokens_in: int
-    """total tokens of their prompts, as the endpoint counts"""
+    """total tokens of the prompts of these items, as the endpoint counts"""
     tokens_out: int
-    """total tokens of their replies"""
+    """total tokens of the replies to these items"""
     saved_usd: float | None
     """USD saved compared to single calls without the vendor's prompt cache; None = unknown"""
     item: str

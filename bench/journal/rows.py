@@ -122,7 +122,7 @@ class JournaledPhase:
     started_at: datetime = field(default_factory=now)
     calls: tuple[Call, ...] = ()
     state: State | None = None
-    """final state of the item; like the four fields below only for evaluate"""
+    """final state of the item; this field and the four fields below are set only for ``evaluate``"""
     labels: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, float | None] = field(default_factory=dict)
     """metric name -> value; None = the metric does not apply; empty if the item failed"""
@@ -137,7 +137,7 @@ class JournaledPhase:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRow:
-    """One step of one attempt to prepare a corpus of a lane; a resume needs ``data``, so it is never removed."""
+    """One step of one attempt to prepare a corpus of a lane; a resume needs ``data``, so ``data`` is never removed."""
 
     lane: str
     corpus: str
@@ -181,7 +181,8 @@ class ProbeRow:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something else that happened; ``scope`` is a lane, a job or a model endpoint, or empty for the whole run."""
+    """An event of a run, such as a warning; ``scope`` is a lane, a job or a model endpoint, or empty for the whole run.
+    """
 
     kind: str
     scope: str = ""

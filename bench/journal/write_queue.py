@@ -401,7 +401,10 @@ class Journal:
             self.on_commit(rows)
 
     async def _explain(self, writing: aiosqlite.Connection, error: JournalError) -> JournalError:
-        """Roll back the failed batch, and return the error; for a full disk, with the number of durable phases."""
+        """Roll back the failed batch, and return the error.
+
+        If the disk is full, the error contains the number of durable phases.
+        """
         with suppress(sqlite3.Error):
             await writing.rollback()
         if not isinstance(error, DiskFull):

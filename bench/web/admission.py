@@ -68,7 +68,7 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
 
 
 def _check_plain(name: str, value: object) -> None:
-    """Refuse a text that has ``${...}`` or is too long; such texts are stored or compared, but not resolved."""
+    """Refuse a text that contains ``${...}`` or is too long."""
     for text in _texts(value):
         if "${" in text or len(text) > MAX_TEXT:
             _refuse(name, "must be plain text without ${...} and at most 100,000 characters")

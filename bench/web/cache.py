@@ -68,8 +68,8 @@ class DocumentCache:
     ) -> CachedDocument[Document]:
         """Return the document of ``key``; create it with ``make`` if the cached document has another stamp.
 
-        If this takes longer than ``max_wait_s`` seconds, return the latest known document. The work continues in the
-        background.
+        If the creation takes longer than ``max_wait_s`` seconds, return the latest known document. The creation
+        continues in the background.
         """
         with anyio.move_on_after(max_wait_s):
             while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp

@@ -32,7 +32,7 @@ class BadId(UsageError):
 
 
 def check_run_id(text: str) -> str:
-    """Return ``text`` if it can be a run id, else raise BadId."""
+    """Return ``text`` if it can be a run id, otherwise raise BadId."""
     if not SEGMENT.fullmatch(text):
         raise BadId("the path contains a text that is not a run id")
     return text

@@ -81,7 +81,7 @@ def chance(value: object) -> str:
 
 
 def rounded(value: object) -> str:
-    """Format a value with two decimals, as its interval is shown."""
+    """Format a value with two decimals, like the ends of its interval."""
     return number(value, 2)
 
 
@@ -94,8 +94,8 @@ COMMON = frozenset({"the", "and", "for", "was", "her", "his", "she", "him", "you
 def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str, bool]]:
     """Split a text into pieces, each with True if the page highlights it.
 
-    A word is highlighted if the text ``words`` contains it; with ``same=False``, if ``words`` does not contain it.
-    Short and common words are never highlighted.
+    A word is highlighted if the text ``words`` contains it; with ``same=False``, a word is highlighted if ``words``
+    does not contain it. Short and common words are never highlighted.
     """
     other = {word.casefold() for word in WORD.findall(str(words or ""))}
     found: list[tuple[str, bool]] = []

@@ -82,7 +82,7 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
 
 
 class _Crawler:
-    """A crawl of the site: ``seen`` are all addresses found so far, ``waiting`` those that are not yet saved."""
+    """A crawl of the site: ``seen`` has all addresses found so far, ``waiting`` has those that are not saved yet."""
 
     def __init__(self, session: aiohttp.ClientSession, base: str, folder: Path, runs: frozenset[str]) -> None:
         self.session, self.base, self.folder, self.runs = session, base, folder, runs
@@ -151,7 +151,7 @@ class _Crawler:
 def address_of(link: str, runs: frozenset[str]) -> str | None:
     """Return the address of the page that a link opens, with only the query parameters that the page depends on.
 
-    Return None if the page needs a server, or shows other runs than the chosen ones.
+    Return None if the page needs a server, or shows a run that was not chosen.
     """
     parts = urlsplit(link)
     found = PAGES.fullmatch(parts.path)

@@ -232,7 +232,10 @@ def _clearing_identity(lane: Lane, provider: object) -> object:
 
 
 def _sent_to_clear(config: ProviderConfig) -> list[object]:
-    """Return the config of each call that clearing may send; of the setup calls, only lookups and idempotent calls."""
+    """Return the config of each call that clearing may send.
+
+    A setup call is included only if it is idempotent or only looks up a namespace.
+    """
     return [
         call.model_dump(mode="json")
         for path, call in calls_of(config)

@@ -264,7 +264,7 @@ class AnswerResult:
     flags: tuple[str, ...] = ()
     """see `flags_of`"""
     failure: Failure | None = None
-    """the reason why the reply does not count as an answer; None if it does"""
+    """the reason why the reply does not count as an answer; None if it counts"""
     native_finish: str = ""
     raw: str | None = None
     """the original text, if reasoning was removed from it; missing after a resume"""
