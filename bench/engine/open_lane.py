@@ -178,7 +178,9 @@ class OpenLane:
         return anonymize(self.plan, corpus)
 
     def space(self, corpus_id: str, history: CorpusState) -> Space:
-        """Return the namespace of the last attempt to ingest a corpus, with the values from the provider's responses.
+        """Return the namespace of the last attempt to ingest a corpus.
+
+        It includes the values that were captured from the provider's responses.
         """
         journal = self.run.journal.uuid
         return space_of(self.plan, journal=journal, run_id=self.run.run_id, corpus=corpus_id, history=history)

@@ -131,7 +131,9 @@ class ItemRecord:
 
     @property
     def hint(self) -> str:
-        """Return the advice on the failure; empty if no phase failed or an earlier version of bench wrote the journal.
+        """Return the advice on the failure.
+
+        The text is empty if no phase failed, or if an old version of bench wrote the journal.
         """
         return next((str(hint) for entry in self.phases.values() if (hint := entry.measured.get("hint"))), "")
 

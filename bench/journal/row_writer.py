@@ -42,7 +42,9 @@ _WRITE = blocks("write")
 
 
 class Statement:
-    """A statement of ``write.sql`` with its parameters; it is queued like a row, and changes the state of the journal.
+    """A statement of ``write.sql`` with its parameters.
+
+    It is queued like a row, and changes the state of the journal.
     """
 
     __slots__ = ("columns", "name")

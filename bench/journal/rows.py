@@ -181,7 +181,9 @@ class ProbeRow:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event of a run, such as a warning; ``scope`` is a lane, a job or a model endpoint, or empty for the whole run.
+    """An event of a run, such as a warning.
+
+    ``scope`` is a lane, a job or a model endpoint; empty = the whole run.
     """
 
     kind: str
