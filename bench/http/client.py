@@ -135,7 +135,9 @@ class Http:
 
     @asynccontextmanager
     async def admit(self, endpoint: Endpoint, label: str) -> AsyncIterator[None]:
-        """Apply the slots, limits and call log of this client to a call that another library makes in the `with` block.
+        """Apply the slots, limits and call log of this client to a call that another library makes.
+
+        The other library makes its call inside the `with` block.
 
         ``label`` names the call in error messages.
 

@@ -25,8 +25,7 @@ class Feedback:
 
     remaining: str
     reset: str | None = None
-    """name of the header that says when the quota is reset: in seconds, as a span such as ``1m30s``, a Unix time or a
-    date"""
+    """name of the header with the time of the reset: seconds, a span such as ``1m30s``, a Unix time or a date"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +73,7 @@ class Limits:
 
     @property
     def burst_size(self) -> float:
-        """Return the number of calls that may start at the same moment: ``burst``, or its default."""
+        """Return the number of calls that may start at the same moment. If ``burst`` is None, this is its default."""
         return self.burst or max(1.0, (self.rate or 0.0) / 40)
 
 
@@ -111,7 +110,7 @@ class Endpoint:
     retry: Retry = Retry()
     timeouts: Timeouts = Timeouts()
     key_variable: str | None = None
-    """name of the environment variable with the API key; errors with status 401 and 403 name it"""
+    """name of the environment variable with the API key, which messages of errors with status 401 and 403 contain"""
     statuses: Mapping[int, Action] = field(default_factory=dict)
     """HTTP status -> action after a response with this status, in place of the default action"""
     price_usd: str | None = None

@@ -53,7 +53,7 @@ class ResponseLost(Signal):
 
 
 class ResponseTooLarge(Signal):
-    """Raised if a response is larger than the endpoint allows; the response was not read completely."""
+    """Raised if a response is larger than the endpoint allows. The response was not read completely."""
 
 
 class PauseTooLong(Signal):
@@ -209,7 +209,7 @@ def _is_plan_used_up(response: Response) -> bool:
 
 
 def _is_rate_limited(response: Response) -> bool:
-    """Return True if a response with status 400, 403 or 409 means a rate limit, by its header or body."""
+    """Return True if the header or body of a response with status 400, 403 or 409 means a rate limit."""
     if response.status not in MAYBE_RATE_LIMIT_STATUSES or len(response.body) > READ_FOR_QUOTA:
         return False
     if response.status == 403 and "Retry-After" in response.headers:

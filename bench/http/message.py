@@ -48,7 +48,7 @@ class Request:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     query: Sequence[tuple[str, str]] = field(default=(), kw_only=True)
-    """names and values of the query parameters, in order; a name may occur several times"""
+    """names and values of the query parameters, in order; several parameters may have the same name"""
     json: object = field(default=None, kw_only=True)
     """body as a JSON value; None = no JSON body (use ``body=b"null"`` to send null)"""
     body: bytes | None = field(default=None, kw_only=True)

@@ -80,7 +80,7 @@ no time window has more calls than allowed.
 CHECKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
 LONGEST_SLEEP_S = 1.0
-"""longest single sleep in seconds; the pause is checked again after each sleep, because it may have been extended"""
+"""longest single sleep in seconds; after each sleep, the limiter checks whether the pause was extended"""
 SHORTEST_CHECK_S = 0.001
 TOKEN_BURST_S = 6.0
 """a limit of tokens per minute allows the tokens of this many seconds at one moment"""
@@ -195,7 +195,10 @@ class RateLimiter:
         return max(SHORTEST_CHECK_S, bucket.time_period / bucket.max_rate / CHECKS_PER_TOKEN)
 
     async def _take_token(self) -> bool:
-        """Take a rate token if one is available; return True if it was taken. Only the first waiting call does this."""
+        """Take a rate token if a token is available. Return True if a token was taken.
+
+        Only the first waiting call may do this.
+        """
         if self._requests is None:
             return True
         if not self._requests.has_capacity():

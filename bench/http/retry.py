@@ -22,8 +22,7 @@ from bench.http.call_log import CallState
 from bench.http.errors import AttemptFailed
 
 JITTER_AFTER_WAIT_S = 1.0
-"""longest random delay added to the server's Retry-After, in seconds, so that calls do not all retry at the same moment
-"""
+"""longest random delay in seconds after the server's Retry-After, so that calls do not all retry at the same moment"""
 _logger = logging.getLogger("bench")
 
 
@@ -42,8 +41,8 @@ def retrying(state: CallState, random: random.Random) -> AsyncRetrying:
 def wait_s(state: CallState, failed: AttemptFailed, random: random.Random) -> float:
     """Return the pause before the next attempt, in seconds.
 
-    If the server said how long to wait, a small random delay is added to its time. Otherwise the pause is random; its
-    maximum doubles with each failure.
+    If the server said how long to wait, a small random delay is added to this time. Otherwise the pause is random, and
+    its maximum doubles with each failure.
     """
     retry = state.endpoint.retry
     span = min(retry.max_delay_s, retry.delay_s * 2.0 ** (_failures_so_far(state, failed) - 1))

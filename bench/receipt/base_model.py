@@ -52,7 +52,7 @@ def parse_time(text: str) -> datetime:
 
 
 def format_time(when: datetime) -> str:
-    """Format a datetime with a time zone as UTC: ``YYYY-MM-DDTHH:MM:SSZ``, with microseconds if they are not 0."""
+    """Format a datetime with a time zone as UTC: ``YYYY-MM-DDTHH:MM:SSZ``. Microseconds are added if they are not 0."""
     text = when.astimezone(UTC).isoformat().removesuffix("+00:00")
     return text + "Z"
 
@@ -95,7 +95,7 @@ class FieldProblem:
 
 
 class SchemaMismatch(VerificationError):
-    """The error for a document that does not fit its model; ``code`` is the code of the first problem."""
+    """The error for a document that does not fit its model. ``code`` is the code of the first problem."""
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         super().__init__(problems[0].code, "; ".join(str(problem) for problem in problems[:5]))
@@ -103,7 +103,7 @@ class SchemaMismatch(VerificationError):
 
 
 def validate(model: type[Document], value: object) -> Document:
-    """Convert parsed JSON to ``model``; raise SchemaMismatch with all problems if it does not fit."""
+    """Convert parsed JSON to ``model``. If the JSON does not fit, raise SchemaMismatch with all problems."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:

@@ -72,7 +72,7 @@ class ReceiptSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptDraft:
-    """An unsigned receipt, and the path of its items file, which exists already."""
+    """An unsigned receipt, and the path of the items file that was written for it."""
 
     body: Body
     items: Path

@@ -37,7 +37,7 @@ def error_naming(error: OSError, path: Path) -> OSError:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that, even after a power failure, it has either the old or the new content."""
+    """Write a file atomically: even after a power failure, the file has the old or the new content."""
     with errors_name(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -65,7 +65,7 @@ def is_ignored(path: Path, folder: Path) -> bool:
 
 
 def uncommitted(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the paths in ``places`` that have uncommitted changes; empty if ``folder`` is not in a checkout.
+    """Return the paths in ``places`` that have uncommitted changes. Return () if ``folder`` is not in a git checkout.
 
     ``places`` are files or folders, relative to ``folder``.
     """

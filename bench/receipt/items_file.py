@@ -55,7 +55,7 @@ MAX_LINE = 16 * 1024 * 1024
 
 
 class ItemVerdict(ClosedModel):
-    """An evaluator's verdict; the judge's reply and prompt are included as hashes."""
+    """The verdict of an evaluator. The prompt and the reply of the judge are replaced by hashes."""
 
     evaluator: Name
     class_: Annotated[Literal["deterministic", "judged"], Field(alias="class")]
@@ -112,7 +112,7 @@ class ItemRow(ClosedModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileDigests:
-    """The digests of an items file, its number of lines and its size in bytes."""
+    """The digests of an items file, the number of its lines, and its size in bytes."""
 
     count: int
     bytes: int
@@ -153,7 +153,7 @@ class RunningDigests:
         self._deterministic.append(deterministic_leaf)
 
     def add_raw(self, data: bytes) -> None:
-        """Add bytes that are not a complete line, such as the end of a truncated file."""
+        """Add bytes that are not a complete line, for example the end of a truncated file."""
         self._file.update(data)
         self._bytes += len(data)
 
@@ -195,7 +195,7 @@ class TokensValue(TypedDict):
 
 
 class RowValue(TypedDict):
-    """An ``ItemRow`` as JSON, as it is written."""
+    """An ``ItemRow`` as the JSON that is written to the file."""
 
     itemId: str
     epoch: int
@@ -218,7 +218,7 @@ class RowValue(TypedDict):
 
 
 class ItemsWriter:
-    """Accepts rows in any order; at the end of the ``with`` block, writes them sorted to a new file."""
+    """Collects rows in any order, and writes them sorted to a new file when the ``with`` block ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -128,8 +128,8 @@ class JobMetadata:
     def _version(self) -> tuple[str, Literal["api", "package", "declared"]]:
         """Return the version of the provider, and the source of this version.
 
-        A version that is known before the first call is preferred. So the announcement of a run and its receipt have
-        the same config digest.
+        A version that is known before the first call is preferred, so that the announcement of a run and its receipt
+        have the same config digest.
         """
         if self.is_built_in:
             return bench_version(self.meta), "package"

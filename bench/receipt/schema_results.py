@@ -175,10 +175,10 @@ class ReceiptTotals(ClosedModel):
 
 
 class ReceiptBuild(ClosedModel):
-    """The ingest that was searched, and the run that paid for it."""
+    """The ingest whose memories were searched, and the run that paid for this ingest."""
 
     fingerprint: Hex64 | None
-    """SHA-256 over the memories in their order, the settings and the versions; null if one of them is unknown"""
+    """SHA-256 over the memories in their order, the settings and the versions; null if any of these is unknown"""
     paid_by: Name
     """id of the run that ingested the memories; differs from run.runId if the build was reused"""
     lane: Name
@@ -188,7 +188,7 @@ class ReceiptBuild(ClosedModel):
     memories: Natural
     """number of memories"""
     paid: ReceiptTotals
-    """cost paid by this job's lane; zero if another run or lane paid"""
+    """cost that this job's lane paid; zero if another run or lane paid"""
     price: ReceiptTotals
     """cost of the build, no matter which run paid"""
 

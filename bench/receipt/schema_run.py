@@ -125,7 +125,7 @@ class Run(ClosedModel):
     resumes: tuple[ReceiptResume, ...]
     """all resumes, in order"""
     shards: tuple[ReceiptShard, ...]
-    """ranges of the run; empty if it was not divided"""
+    """ranges of items that ran separately; empty if the run was not divided"""
 
 
 Role = Literal["embedding", "answering", "judge", "provider-internal"]

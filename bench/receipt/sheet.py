@@ -175,7 +175,7 @@ def _prompts(record: JobRecord, role: str) -> str:
 
 
 def prompts_text(prompts: Iterable[tuple[str, str]]) -> str:
-    """Format prompts as text, the default prompt first; each prompt is (role.name, SHA-256)."""
+    """Format prompts as text, with the default prompt first. Each prompt is (role.name, SHA-256)."""
     ordered = sorted(prompts, key=lambda one: (not one[0].endswith(".default"), one))
     return ", ".join(
         f"{name.partition('.')[2]} sha256 {value}"
@@ -298,9 +298,9 @@ def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
 
 
 def query_cost_text(cost: MemoryCost | None) -> str:
-    """Format the cost of a question; "" if ``cost`` is None.
+    """Format the cost of a question as text; "" if ``cost`` is None.
 
-    The text adds the cost per correct answer and the break-even number of questions if they are known.
+    The cost per correct answer and the break-even number of questions are added if they are known.
     """
     if cost is None:
         return ""

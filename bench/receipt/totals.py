@@ -48,7 +48,7 @@ class ItemsFileRow:
     item: RowValue
     failed: bool
     values: Mapping[str, float | None]
-    """metric name -> value of the item, also for judged metrics; empty if the item failed"""
+    """metric name -> value of the item, including judged metrics; empty if the item failed"""
     retries: int
     answered_by: str | None
 

@@ -56,7 +56,7 @@ def share_text(cost: MemoryCost | None) -> str:
 
 
 def cost_sentence(cost: MemoryCost) -> str:
-    """Return the cost per correct answer and the break-even point as text; an unknown part is left out."""
+    """Return the cost per correct answer and the break-even point as text. Unknown values are left out."""
     each = cost.usd_per_correct_answer
     right = "" if each is None else f"USD {money_text(each)} per correct answer"
     even = "" if cost.break_even is None else break_even_text(cost.break_even)

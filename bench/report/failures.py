@@ -69,13 +69,13 @@ class JobLosses:
 
     record: JobRecord
     counts: Mapping[LossKind, int]
-    """kind of loss -> number of items, for all kinds; an item with several repeats counts once"""
+    """kind of loss -> number of items, for all kinds; an item counts once, even if it has several repeats"""
     items: tuple[LostItem, ...]
     """the lost items of the requested kinds of loss; each lost repeat is an entry"""
 
     @property
     def reasons(self) -> list[LossReason]:
-        """The distinct error texts with the items that each of them ended, the most common text first."""
+        """The distinct error texts, the most common first, and for each text the items that the error ended."""
         groups: dict[tuple[str, str | None, str], list[str]] = {}
         hints: dict[tuple[str, str | None, str], str] = {}
         for item in self.items:
@@ -162,8 +162,8 @@ async def _job_losses(
 def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
     """Return why an item was lost, from the losses of its repeats.
 
-    Only repeats with the same state as the item count, and the most common loss is used. The result is None if the item
-    is right or pending.
+    Only repeats with the state of the item count, and the most common loss is used. The result is None if the item is
+    right or pending.
     """
     ended = item_outcome([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
     losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]
@@ -177,7 +177,7 @@ def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int)
 async def verdicts_by_item(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> VerdictsByItem:
     """Return the verdicts of all judges on the answers of a job, in all epochs.
 
-    With one judge and one epoch, the result is empty, because the job's items already contain these verdicts.
+    If there are one judge and one epoch, the result is empty, because the job's items already contain the verdicts.
     """
     judges = judges_of(record, records)
     if len(judges) == 1 and record.epochs == 1:
@@ -191,7 +191,7 @@ async def verdicts_by_item(reader: Reader, record: JobRecord, records: Sequence[
 
 
 def judges_of(record: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return the jobs that judge the same answers as ``record``, with ``record`` itself."""
+    """Return the jobs that judge the same answers as ``record``, including ``record`` itself."""
     return [one for one in records if one.answer_owner == record.answer_owner]
 
 

@@ -64,7 +64,7 @@ class IsolationProof:
     """number of corpora in which a search found a stored memory after the ingest"""
     not_cleared: int = 0
     leaks: tuple[str, ...] = ()
-    """one sentence per failed check, with the namespaces of both corpora"""
+    """one sentence per failed check, with the corpora and namespaces if they are known"""
     hits: int = 0
     """number of hits; 0 if the provider's hits cannot be mapped to memories"""
     unmapped_hits: int = 0
@@ -77,7 +77,7 @@ class JobReport:
 
     record: JobRecord
     n_planned: int
-    """number of planned items; an item with several repeats counts once"""
+    """number of planned items; an item counts once, even if it has several repeats"""
     counts: Mapping[State, int]
     failed_repeats: int
     """number of failed repeats of items, including repeats of items that succeeded in another repeat"""
@@ -98,9 +98,11 @@ class JobReport:
     signs: tuple[WarningSign, ...] = ()
     """suspicious properties that many items share; their texts are also in ``notes``"""
     calibration: tuple[JudgeCalibration, ...] = ()
-    """error rates of the job's judge on the built-in probes, one entry per judge prompt; empty if not measured"""
+    """error rates of the job's judge on the built-in test questions, one entry per judge prompt; empty if not
+    measured
+    """
     reused: Mapping[str, object] = field(default_factory=dict)
-    """data on another run that ingested the corpora, with the cost of the ingest; empty if this run ingested them"""
+    """data on the run that ingested the corpora, with the cost of the ingest; empty if this run ingested the corpora"""
     memory_cost: MemoryCost | None = None
     """cost of building the memory and of each question; None if nothing was searched"""
 
@@ -206,7 +208,7 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
 
 
 def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
-    """Yield all jobs, with a note on jobs whose retrieval metrics are not comparable with another job.
+    """Yield all jobs. Add a note to each job whose retrieval metrics are not comparable with those of another job.
 
     Retrieval metrics are not comparable if the jobs find evidence on different levels (turn, session or text).
     """
@@ -330,7 +332,7 @@ def _build_notes(record: JobRecord) -> tuple[str, ...]:
 async def repeats_of(reader: Reader, record: JobRecord, counts: OutcomeCounts) -> Mapping[State, int]:
     """Return state -> number of item repeats in this state.
 
-    Without epochs, each item has one repeat.
+    If items are not repeated in epochs, each item has one repeat.
     """
     return counts.states if record.epochs == 1 else await reader.states(record.key)
 
@@ -355,8 +357,8 @@ async def job_invalid_reasons(
 async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State, int]) -> list[str]:
     """Return notes on a job's judge.
 
-    The notes report a model family shared with the answering model, missing verdicts, error rates on probes, and labels
-    by people.
+    The notes report the following: the judge and the answering model are of one model family, verdicts are missing, the
+    error rates on built-in test questions, labels by people.
     """
     judge = record.models.judge
     if judge in (None, "none"):
@@ -379,7 +381,9 @@ def _n_failed(states: Mapping[State, int]) -> int:
 
 
 def _repeat_notes(record: JobRecord, failed: int) -> tuple[str, ...]:
-    """Return a note with the number of failed repeats of items; empty if none failed or items are not repeated."""
+    """Return a note with the number of failed repeats of items. Return () if no repeat failed or items are not
+    repeated.
+    """
     if record.epochs == 1 or not failed:
         return ()
     return (f"{failed} of {record.n_repeats} repeats failed; an item counts as failed if all of its repeats failed",)

@@ -27,7 +27,7 @@ from bench.report.failures import loss_facts, loss_of_item, verdicts_by_item
 Unit = tuple[str, str]
 """(corpus, item)"""
 CUTS = (1, 2, 3, 5, 10, 20, 50)
-"""values of k; for each, a page shows the share of items with evidence in the first k hits"""
+"""values of k for which a page shows the share of items with evidence in the first k hits"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,7 +234,7 @@ async def _read_rows(
 def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tuple[Labels, int]]:
     """Yield (labels, number of pending items with these labels).
 
-    Pending items whose question type the plan does not know have no labels.
+    If the plan does not know the question type of a pending item, the item has no labels.
     """
     left = max(0, record.n_selected - sum(begun.values()))
     for kind, planned in record.selected_types.items():
@@ -248,7 +248,7 @@ def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tup
 def _explained_position(columns: Sequence[Measure]) -> int | None:
     """Return the position of the first metric that explains missing values; None if there is none.
 
-    One metric is enough, because all such metrics lack values for the same items.
+    One metric is enough, because all metrics that explain missing values lack the values of the same items.
     """
     return next((place for place, column in enumerate(columns) if column.explained_by_rows), None)
 
@@ -349,8 +349,8 @@ async def job_facts(
 ) -> JobFacts:
     """Return the data about a whole job that its metrics need.
 
-    These are ingest time and cost per corpus, and how tokens and prices were counted. Every corpus is also added to
-    ``totals``, if it is given.
+    The data are the ingest time and cost per corpus, and how tokens and prices were counted. If ``totals`` is given,
+    every corpus is also added to ``totals``.
     """
     corpora, sending = [], IngestTime([one.at for one in reader.resumes])
     took: dict[str, UsageTotals] = {}
@@ -391,7 +391,7 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
 
 
 def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]:
-    """Return a note if the memory system changed its version during the run; else an empty tuple."""
+    """Return a note if the memory system changed its version during the run, else ()."""
     answered = [
         event.data.get("upstream")
         for event in events

@@ -133,14 +133,16 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
 
 
 async def cache_notes(reader: Reader, record: JobRecord) -> list[str]:
-    """Return a note with the number of a job's replies that came from the call cache; empty if none did."""
+    """Return a note with the number of a job's replies that came from the call cache, or [] if there are no such
+    replies.
+    """
     return cached_notes(
         await reader.flagged(record.answer_owner, Phase.ANSWER), await reader.flagged(record.key, Phase.EVALUATE)
     )
 
 
 def cached_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
-    """Return a note with the number of replies that came from the call cache; empty if none did."""
+    """Return a note with the number of replies that came from the call cache, or [] if there are no such replies."""
     found = [one for one in (*answers, *verdicts) if CACHED in one.flags]
     if not found:
         return []
@@ -238,7 +240,8 @@ ANSWER = "answer"
 
 
 async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measure]) -> dict[str, GoldScores]:
-    """Return each answer metric's score with all items, and its score without items with doubtful gold answers.
+    """Return for each answer metric its score with all items, and its score without the items whose gold answer is
+    doubtful.
 
     A metric is left out if a value is outside 0..1 or if a lower value is better. The result is empty if the benchmark
     has no overlay (file of doubtful gold answers).

@@ -80,7 +80,7 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildCost:
-    """The cost of ingesting every corpus; it is paid once."""
+    """The cost of the ingest of all corpora, which is paid once."""
 
     fingerprint: str | None
     """digest of the ingested corpora; None if a corpus is not ingested, or if an older version of bench ingested it"""
@@ -100,7 +100,7 @@ class BuildCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCost:
-    """The cost of searches and answers; it is paid for every question."""
+    """The cost of searches and answers, which is paid for every question."""
 
     questions: int
     """number of searches: number of items, multiplied by the number of epochs"""

@@ -30,7 +30,7 @@ RULE_READER_NOTE = (
     "not how good a memory system is. Name a model with --model."
 )
 EVIDENCE_METRICS = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
-"""prefixes of the metrics that measure whether evidence was found; the first with a value is used"""
+"""prefixes of the metrics that measure whether evidence was found; the first prefix whose metric has a value is used"""
 
 
 async def outcome_texts(reader: Reader, report: Report) -> list[str]:
@@ -115,7 +115,7 @@ def _headline(job: JobReport) -> Measurement:
 
 
 def is_share(one: Measurement) -> bool:
-    """Return True if a value is a share of items; it is then shown as a percentage."""
+    """Return True if a value is a share of items, so that the value is shown as a percentage."""
     return one.unit is None and (one.metric == "accuracy" or one.metric.startswith(EVIDENCE_METRICS))
 
 

@@ -22,7 +22,9 @@ ALIAS = re.compile(r"(?:-(?:latest|preview|exp|free|nitro|floor))+$")
 
 
 def same_model(requested: str, reported: str) -> bool:
-    """Return True if the reported name means the requested model; a date, version or alias suffix is ignored."""
+    """Return True if the reported name means the requested model. Suffixes with a date, version or alias are
+    ignored.
+    """
     one, other = _plain(requested), _plain(reported)
     short, long = sorted((ALIAS.sub("", one), ALIAS.sub("", other)), key=len)
     return long == short or (long.startswith(short) and VERSIONS.fullmatch(long[len(short) :]) is not None)

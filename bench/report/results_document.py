@@ -62,7 +62,7 @@ class JobSummaryDocument(TypedDict):
 
 
 class SharedBuild(TypedDict, total=False):
-    """The memories that a job searches, if other jobs search them too or another run ingested them.
+    """Data on the memories that a job searches, if several jobs search these memories or another run ingested them.
 
     The fields are the lane that ingested, the number of jobs, and the run that paid.
     """

@@ -32,7 +32,7 @@ SAMPLE_CORPORA = 4
 MIN_ITEMS = 20
 MIN_SEARCHES = 10
 MIN_CORPUS = 4
-"""minimum number of searches in a corpus; with fewer, equal hits of all searches are not reported"""
+"""minimum number of searches in a corpus to report that all searches have equal hits"""
 EXAMPLES = 3
 WRONG_SHARE = 0.4
 CONTRARY_SHARE = 0.2
@@ -213,11 +213,11 @@ def _retrieved(item: EndedItem) -> tuple[tuple[str, ...], ...]:
 
 
 Result = tuple[EndedItem, tuple[object, ...]]
-"""(item, ids of the item's hits); a hit without ids is represented by its text"""
+"""(item, ids of the item's hits); the text of a hit is used if the hit has no id"""
 
 
 async def _search_results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
-    """Return the items with the ids of their hits; a hit without ids is represented by its text."""
+    """Return the items with the ids of their hits. The text of a hit is used if the hit has no id."""
     ids = [(one, _retrieved(one)) for one in found]
     bare = {one.phases[Phase.SEARCH].last.entry: one for one, slots in ids if not slots and Phase.SEARCH in one.phases}
     texts = []
@@ -248,7 +248,7 @@ def _same_hits(found: Sequence[Result]) -> WarningSign | None:
 
 
 def _same_hit_count(found: Sequence[EndedItem], facts: JobFacts) -> WarningSign | None:
-    """Return a sign if most searches found the same number of hits, less than k, although more memories are stored."""
+    """Return a sign if most searches found the same number of hits, below k, although more memories are stored."""
     held = {one.corpus: one.memories for one in facts.corpora}
     searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
     sizes = [(one, whole_number(data.get("returned")) or 0) for one, data in searched]

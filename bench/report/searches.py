@@ -121,7 +121,7 @@ FLAG_NOTES: Mapping[str, tuple[float, str]] = {
 
 
 def unmapped_notes(hits: int, unmapped: int) -> list[str]:
-    """Return a note with the number of hits that match no memory of their corpus; empty if all match.
+    """Return a note with the number of hits that match no memory of their corpus, or [] if all hits match a memory.
 
     If the share of such hits is large, the note also has a hint.
     """

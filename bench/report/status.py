@@ -116,7 +116,7 @@ async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
 async def list_runs(workspace: Path) -> list[Json]:
     """Return one row per run, newest first.
 
-    If a journal cannot be read, ``reason`` of its row is the error.
+    If a journal cannot be read, the field ``reason`` in the row contains the error.
     """
     return [await _row(workspace, name) for name in run_ids(workspace)]
 

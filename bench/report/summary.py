@@ -31,7 +31,7 @@ UNFINISHED_STATES = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
 
 
 async def store_report(reader: Reader, report: Report, results: Path) -> None:
-    """Write the jobs of a report to the database in ``results``; replace earlier rows of the same run."""
+    """Write the jobs of a report to the database in the folder ``results``. Earlier rows of the run are replaced."""
     async with ResultsDb.open(results / RESULTS_FILE) as database:
         await _put(database, reader, report)
 

@@ -54,9 +54,9 @@ class Grid:
 def overview(report: Report, *, width: int = DEFAULT_WIDTH) -> list[Grid]:
     """Return one table per benchmark and track (setting of the answer prompt), with one row per job.
 
-    A row has the headline metric with its interval, counts of items, and values by question type. A table with the cost
-    of each memory system follows if anything costs money, then a table of judge calibrations. ``width`` is the maximum
-    number of characters of a line; question types that do not fit are left out.
+    A row has the headline metric with its interval, counts of items, and values by question type. If anything costs
+    money, a table with the cost of each memory system follows. The last table shows the calibration of the judges.
+    Question types that do not fit into ``width`` characters are left out.
     """
     groups = by_benchmark(report)
     costs = [grid for jobs in groups if (grid := _cost_grid(jobs)) is not None]
@@ -81,7 +81,7 @@ def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
 
 
 def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
-    """Return a table with one row per calibrated judge and judge prompt; empty without calibrations."""
+    """Return a table with one row per calibrated judge and judge prompt, or [] if no judge was calibrated."""
     rows = tuple(dict.fromkeys(one.cells for job in jobs for one in job.calibration))
     head = ("judge", "prompt", "wrong accepted (FPR)", "right refused (FNR)", "unparsed", "verdict")
     return [Grid(title="Judge calibration", head=head, rows=rows, right=(4,))] if rows else []
@@ -161,7 +161,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
 
 
 def _uninformative_columns(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
-    """Yield the positions of the columns that are 0 in every row, or repeat the value of another column."""
+    """Yield the positions of the columns whose value is 0 in every row or equal to that of another column."""
     value, as_zero, failed, excluded = first, first + 1, first + 3, first + 4
     for at in (excluded, failed):
         if all(row[at] == "0" for row in rows):
@@ -219,7 +219,7 @@ def _failed(job: JobReport) -> int:
 
 
 def _failed_text(job: JobReport, failed: int) -> str:
-    """Format the number of failed items; if items are pending, their number follows in brackets."""
+    """Format the number of failed items. If items are pending, their number follows in brackets."""
     return f"{max(0, failed - job.n_pending)} ({job.n_pending} pending)" if job.n_pending else str(failed)
 
 
@@ -237,7 +237,7 @@ def models_text(models: ModelNames) -> str:
 
 
 def _top_types(jobs: Sequence[JobReport]) -> list[str]:
-    """Return the question types; the type with the most items is first."""
+    """Return the question types, sorted by number of items, largest first."""
     sizes: dict[str, int] = {}
     for job in jobs:
         labels = job.headline.breakdown.get("question_type", {}) if job.headline else {}

@@ -134,7 +134,7 @@ def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
 
 
 def check_own_history(view: LogView, store: TrustStore) -> list[Finding]:
-    """Check a log before entries are appended: lines, root, signature and the checkpoints in its folder."""
+    """Check a log before entries are appended: its lines, root hash, signature, and the checkpoints in its folder."""
     return [
         *_line_findings(view),
         *_checkpoint_findings(view, store),

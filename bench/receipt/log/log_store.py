@@ -77,7 +77,7 @@ class NoteSignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A signed note: its text and its signatures, which are not verified yet."""
+    """A signed note with its text and its signatures. The signatures are not verified yet."""
 
     text: str
     signatures: tuple[NoteSignature, ...]
@@ -187,7 +187,7 @@ class KeyAdded(LogEntry):
 
 
 class KeyRetired(LogEntry):
-    """A key that signs nothing from this entry on; its earlier signatures stay valid."""
+    """A key that may sign nothing from this entry on. Its earlier signatures stay valid."""
 
     type: Literal["key-retired"] = "key-retired"
     fingerprint: Fingerprint
@@ -223,7 +223,7 @@ class RunAbandoned(LogEntry):
 
 
 class ReceiptLogged(LogEntry):
-    """A receipt, by the hash of its whole document and of its items file."""
+    """A published receipt, with the hash of its document and the hash of its items file."""
 
     type: Literal["receipt"] = "receipt"
     receipt_id: Ulid
@@ -353,7 +353,7 @@ class LogView:
 
 
 def has_log(folder: Path) -> bool:
-    """Return True if a folder has a log; the log can be empty."""
+    """Return True if a folder has a log, even if the log is empty."""
     return (folder / ENTRIES).is_file()
 
 

@@ -24,7 +24,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 class Frontier:
-    """A tree to which leaves can only be appended; it stores about log2(size) hashes, not all leaves."""
+    """A Merkle tree to which leaves can only be appended. It stores about log2(size) hashes instead of all leaves."""
 
     def __init__(self) -> None:
         self.size = 0

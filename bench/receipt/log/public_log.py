@@ -97,7 +97,7 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def _remove_torn_end(file: BinaryIO) -> None:
-    """Remove an incomplete last line, which an interrupted append wrote; no checkpoint covers this line."""
+    """Remove an incomplete last line, which an interrupted append left. No checkpoint covers such a line."""
     file.seek(0)
     data = file.read()
     whole = data.rfind(b"\n") + 1
@@ -106,10 +106,9 @@ def _remove_torn_end(file: BinaryIO) -> None:
 
 
 def refuse_altered(view: LogView, store: TrustStore) -> None:
-    """Raise VerificationError if the existing log fails its check; nothing may be appended to such a log.
+    """Raise VerificationError if the existing log is not valid, because nothing may be appended to such a log.
 
-    A checkpoint is accepted even if its key was retired or revoked later. Otherwise the log could not record a
-    revocation.
+    A checkpoint is accepted even if its key was retired or revoked later, so that the log can record a revocation.
     """
     for finding in check_own_history(view, store):
         if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
@@ -184,12 +183,14 @@ class CheckedLog:
         return entry.index if entry.receipt_sha256 == digest(document) else None
 
     def _is_covered(self, entry: AnyEntry) -> bool:
-        """Return True if the check of the log did not fail and its checkpoint covers the entry."""
+        """Return True if the check of the log found no failure and the checkpoint of the log covers the entry."""
         broken = any(finding.status == "fail" for finding in self.outcome.findings)
         return not broken and entry.index < self.view.covered
 
     def findings(self, document: Mapping[str, JSON], receipt: Receipt) -> list[Finding]:
-        """Return the findings of the check ``log`` for one receipt: first on the whole log, then on its entry."""
+        """Return the findings of the check ``log`` for one receipt: first those on the whole log, then those on its
+        entry.
+        """
         found = [finding for finding in self.outcome.findings if finding.status != "ok"]
         found += self._entry_findings(document, receipt)
         found += self._withdrawal_findings(receipt.receipt_id)
@@ -268,7 +269,9 @@ class CheckedLog:
         return any(self._is_rerun(entry, receipt) for entry in same)
 
     def _is_rerun(self, entry: ReceiptLogged, receipt: Receipt) -> bool:
-        """Return True if the logged receipt is not retracted or replaced, and states that it reproduces ``receipt``."""
+        """Return True if the logged receipt states that it reproduces ``receipt``, and was not retracted or
+        replaced.
+        """
         if not self._is_covered(entry) or list(self._withdrawal_findings(entry.receipt_id)):
             return False
         document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")

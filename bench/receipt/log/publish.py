@@ -47,7 +47,7 @@ from bench.receipt.verification.verify import VerificationOutcome, VerificationR
 
 
 class NotPublishable(VerificationError):
-    """The error for a receipt that cannot be published; the verdict of the receipt gives the exit code."""
+    """The error for a receipt that cannot be published. The exit code depends on the verdict of the receipt."""
 
     kind = "not_publishable"
 
@@ -72,7 +72,7 @@ def publish(
 ) -> PublishedEntry:
     """Copy a VALID receipt and its items file into the log's folder, and append a log entry.
 
-    If this receipt is already published, return its existing entry. ``supersedes`` is the id of an older receipt that
+    If this receipt is already published, return its existing entry. ``supersedes`` is the id of the older receipt that
     this receipt replaces.
 
     Raises:
@@ -147,7 +147,8 @@ def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> P
 
 
 def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> PublishedEntry:
-    """Append an entry that marks an announced run as abandoned. If the log has this entry already, return it.
+    """Append an entry that marks an announced run as abandoned. If the log already has such an entry, return this
+    entry.
 
     Raises:
         UsageError: the run was not announced, its receipt is published, or ``reason`` is missing.

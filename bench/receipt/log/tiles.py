@@ -77,7 +77,7 @@ def _tiles(parts: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
 
 
 def tile_path(number: int) -> str:
-    """Return the path of a tile from its number: 1234067 gives x001/x234/067."""
+    """Return the path of the tile with this number: 1234067 gives x001/x234/067."""
     groups = [f"{number % 1000:03}"]
     while number := number // 1000:
         groups.append(f"x{number % 1000:03}")

@@ -134,7 +134,7 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
 
 
 def _with_line(note: Note, witness: WitnessKey, line: bytes) -> bytes:
-    """Return the note with the signature line of a witness; an earlier line of this witness is removed."""
+    """Return the note with the signature line of a witness. An earlier line of this witness is removed."""
     kept = [one for one in note.signatures if (one.name, one.key_id) != (witness.name, witness.id)]
     lines = [f"— {one.name} {b64encode(one.key_id + one.value).decode()}\n".encode() for one in kept]
     return b"".join([note.text.encode(), b"\n", *lines, line])

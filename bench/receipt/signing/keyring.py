@@ -75,7 +75,7 @@ class Keyring:
         return folder if has_log(folder) else None
 
     def trusted(self) -> TrustStore:
-        """Return the trusted keys of the workspace; the store is empty if trusted.json does not exist."""
+        """Return the trusted keys of the workspace. If trusted.json does not exist, the store is empty."""
         return TrustStore.load_or_empty(self.trusted_path)
 
     def signing_key(self, role: Role, file: Path | None = None) -> SigningKey:

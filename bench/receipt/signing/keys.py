@@ -43,7 +43,7 @@ class KeyChange:
     key: TrustedKey
     files: tuple[Path, ...] = ()
     is_new: bool = True
-    """True if the private key was created by this change"""
+    """True if this change created the private key"""
     logged: bool = False
     """True if an entry was appended to the public log"""
     log_pending: bool = False

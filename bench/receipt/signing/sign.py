@@ -92,7 +92,7 @@ def new_ulid(when: datetime, entropy: bytes) -> str:
 class SigningRequest:
     """The settings of ``sign_run``: which jobs to sign, and where to write the receipts.
 
-    If ``output`` ends in .json, it is the file of the only receipt. Otherwise it is a folder.
+    If ``output`` ends in .json, ``output`` is the file of the only receipt. Otherwise ``output`` is a folder.
     """
 
     output: Path
@@ -124,7 +124,7 @@ class SignedFile:
     statement: Path | None = None
     """path of the in-toto statement; None if none was requested"""
     is_new: bool = True
-    """False if a receipt with the same content existed already and is returned"""
+    """False if no receipt was written because a receipt with the same content existed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +175,7 @@ class SignOutcome:
 async def sign_run(run: Path, key: SigningKey, request: SigningRequest) -> SignOutcome:
     """Sign each job of the run folder ``run`` that the request selects.
 
-    If a job cannot be signed, it is listed as refused, and the other jobs are signed.
+    A job that cannot be signed is listed as refused. The other jobs are signed anyway.
 
     Raises:
         UsageError: no job matches, or ``output`` is one file for several jobs.
@@ -259,7 +259,7 @@ async def _sign_job(
 
 
 def _with_statement(signed: SignedFile, key: SigningKey) -> SignedFile:
-    """Write and verify the in-toto statement of a receipt; an existing statement is kept."""
+    """Write and verify the in-toto statement of a receipt, unless the statement already exists."""
     path = signed.file.with_suffix(STATEMENT_SUFFIX)
     if not path.exists():
         receipt = cast("dict[str, JSON]", parse_file(signed.file))
@@ -291,7 +291,7 @@ def _write(path: Path, document: Mapping[str, JSON]) -> None:
 
 
 def _verify_own(path: Path, key: SigningKey) -> None:
-    """Verify the new receipt at ``path``; if it is not VALID, delete the file and raise VerificationError."""
+    """Verify the new receipt at ``path``. If the receipt is not VALID, delete the file and raise VerificationError."""
     outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([key.public])))
     if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")

@@ -38,7 +38,7 @@ from bench.canonical import JSON, dumps, parse, sha256_hex, without_members
 from bench.errors import UsageError, VerificationError
 
 Passphrase = Callable[[], bytes | None]
-"""A function that returns a passphrase; it returns None if there is no passphrase."""
+"""A function that returns a passphrase, or None if there is no passphrase."""
 
 EXEMPT_FOLDER = Path("/run/secrets")  # mounted by the container engine, which sets the mode itself
 
@@ -59,7 +59,7 @@ _SMALL_ORDER = frozenset(
 
 
 class KeyRefused(UsageError):
-    """The error for a key that is not accepted; ``code`` and ``kind`` both have the stable name of the reason."""
+    """The error for a key that is not accepted. ``code`` and ``kind`` are both the stable name of the reason."""
 
     def __init__(self, code: str, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, where=where, hint=hint or "bench keys new creates a key")
@@ -97,7 +97,7 @@ class PublicKey:
 
     @classmethod
     def load(cls, path: Path) -> PublicKey:
-        """Read a public key from a PEM file; raise KeyRefused if it cannot be read or is not accepted."""
+        """Read a public key from a PEM file. Raise KeyRefused if the file cannot be read or the key is not accepted."""
         return cls.from_pem(_read(path), str(path))
 
     @cached_property

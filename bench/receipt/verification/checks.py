@@ -166,7 +166,7 @@ def percentiles_rise(body: Body) -> Iterator[Finding]:
 
 
 def times_rise(body: Body) -> Iterator[Finding]:
-    """Check that the run did not end before it began, and was not signed before it ended."""
+    """Check the order of the times: begin of the run, end of the run, creation of the receipt."""
     if not parse_time(body.ran_at) <= parse_time(body.finished_at) <= parse_time(body.issued_at):
         yield _broken("invariant_times", "expected ranAt <= finishedAt <= issuedAt")
 
@@ -192,7 +192,7 @@ SHOWN = 5
 def signature_and_trust(
     document: Mapping[str, JSON], receipt: Receipt, store: TrustStore, log_index: int | None
 ) -> Iterator[Finding]:
-    """Check the form of the signature, the signature, and whether its key is trusted.
+    """Check the signature of a receipt, its form, and whether its key is trusted.
 
     If the trust store does not have the key, the signature is not checked. ``log_index`` is the index of the receipt in
     the public log; None = not in the log.

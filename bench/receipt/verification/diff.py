@@ -100,7 +100,7 @@ def load(path: Path) -> Receipt:
 
 
 def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | None) -> ReceiptDifference:
-    """Compare two receipts; compare their items files too if both paths are given."""
+    """Compare two receipts. If both paths are given, also compare the items files."""
     items = None if items_a is None or items_b is None else tuple(_changed_items(items_a, items_b))
     return ReceiptDifference(
         equal=one.result_digest == other.result_digest,

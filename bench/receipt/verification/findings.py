@@ -70,7 +70,7 @@ _WORST_FIRST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One result of a check; a check can have several findings."""
+    """One result of a check. A check can have several findings."""
 
     check: str
     status: Status

@@ -189,7 +189,7 @@ FROM_VERDICTS = frozenset(
 
 
 class _MetricCheck:
-    """One metric: its stated score in the receipt, and the values that the rows give.
+    """Compares one metric of a receipt with the value that the rows give.
 
     ``measure`` computes the value of a row. It is None if rows do not suffice to compute the metric.
     """
@@ -202,7 +202,7 @@ class _MetricCheck:
         self.dimensions = dimensions(score.breakdown, score.aggregate)
 
     def add_judged(self, row: Row, places: RowLabels) -> None:
-        """Compute the value of a row from its state and verdicts, and count this value."""
+        """Compute the value of a row from its state and verdicts, and add this value to the totals."""
         assert self.measure is not None
         where, value = places.under(self.dimensions), self.measure.score(row)
         needs_verdict = value is None and row.state is State.UNSCORED and self.measure.needs_verdict

@@ -53,7 +53,7 @@ class CannotReproduce(UsageError):
 
 
 class NotVerified(BenchError):
-    """The error for a receipt that is not VALID; the verdict of the receipt gives the exit code."""
+    """The error for a receipt that is not VALID. The exit code depends on the verdict of the receipt."""
 
     kind = "verification"
     default_hint = "bench verify shows every check"
@@ -85,7 +85,7 @@ class Reproduction:
     items: tuple[str, ...]
     """ids of the first ten items with different gold, labels, hits, scores or states"""
     notes: tuple[str, ...]
-    """differences in commit, lock file or code; they do not have to change the results"""
+    """differences in commit, lock file or code, which need not change the results"""
     signed: SignedFile | None = None
 
     @property
@@ -189,7 +189,9 @@ def _refuse_inexact(receipt: Receipt) -> None:
 
 
 def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -> tuple[str, ...]:
-    """Raise CannotReproduce if the plan differs from the receipt; else return differences in the code as text."""
+    """Raise CannotReproduce if the plan differs from the receipt. Otherwise return the differences in the code
+    as text.
+    """
     meta = run_meta(plan, "reproduce", CodeState.read(environment))
     facts = JobMetadata(meta=meta, record=read_jobs(meta.extra)[0])
     here = facts.config_tree()

@@ -193,7 +193,7 @@ def _json_files(folder: Path) -> list[Path]:
 
 
 def verify_file(path: Path, request: VerificationRequest, log: CheckedLog | None = None) -> VerificationOutcome:
-    """Check one receipt file and its items file; with ``log``, also check the entry of the receipt in this log.
+    """Check one receipt file and its items file. If ``log`` is given, also check the entry of the receipt in this log.
 
     Raises:
         UsageError: the file cannot be read, or is an items file.

@@ -79,7 +79,7 @@ def compare_pair(
 
 
 def _omission_notes(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
-    """Yield one note per reason why metrics that both sides have are not compared."""
+    """Yield notes on metrics that both sides have but that are not compared: one note for each reason."""
     missing = [name for name in a.measures if name in b.measures and name not in names]
     other = incomparable_metrics(a, b, missing)
     if other:

@@ -79,7 +79,7 @@ def finding_of(row: ComparisonRow) -> str:
 
 
 def difference_text(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
-    """Format a difference in the unit of the metric; a difference of times is a percentage."""
+    """Format a difference in the unit of the metric. A difference of times is formatted as a percentage."""
     if value is None:
         return "not known"
     if row.is_ratio:
@@ -146,7 +146,7 @@ def _sample_text(one: PairComparison, row: ComparisonRow) -> str:
 def _exclusion_text(one: PairComparison, row: ComparisonRow) -> str:
     """Return the reasons why no item could be paired; "" if items were paired.
 
-    Only the first headline row has such a text; for any other row, the result is "".
+    The result is also "" if the row is not the first headline row.
     """
     if row.found.n or row is not one.headlines[0]:
         return ""
@@ -270,7 +270,7 @@ class ComparisonRow:
 
     @property
     def is_tested(self) -> bool:
-        """True if the row has a p value; only such rows count in the correction for several tests."""
+        """True if the row has a p value. Only such rows count in the correction of p values."""
         return self.found.p is not None
 
     @property
@@ -315,7 +315,7 @@ class PairComparison:
     judge_noise: float | None
     rows: tuple[ComparisonRow, ...]
     is_against_first: bool = True
-    """True if ``a`` is the side that the user named first; the regression gate uses this side as the baseline"""
+    """True if ``a`` is the side that the user named first, which is the baseline of ``--fail-on-regression``"""
     notes: tuple[str, ...] = ()
 
     @property

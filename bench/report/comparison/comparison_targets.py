@@ -86,7 +86,8 @@ def are_run_ids(pairs: Sequence[str], providers: Sequence[str]) -> bool:
 async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str | None) -> list[list[Side]]:
     """Load the jobs of whole runs in groups to compare.
 
-    With several runs, a group has the same job from each run. With one run, a group has all jobs of one benchmark.
+    If there are several runs, a group has the same job from each run. If there is one run, a group has all jobs of one
+    benchmark.
 
     Raises:
         UsageError: the runs have no job in common, or the only run has one provider.
@@ -131,10 +132,10 @@ async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[Job
 
 
 def _jobs_in_all(runs: Sequence[Sequence[JobRecord]]) -> list[list[JobRecord]]:
-    """Return the jobs that every run has; each list holds one job from each run.
+    """Return the jobs that every run has. Each list contains one job from each run.
 
-    Jobs of two runs are the same if their keys are equal. They are also the same if each run has only one job of their
-    benchmark and provider.
+    Jobs of two runs are the same if their keys are equal, or if each run has only one job of their benchmark and
+    provider.
     """
     found = []
     for first in runs[0]:
@@ -155,7 +156,7 @@ def _same_job(job: JobRecord, records: Sequence[JobRecord], *, only: bool) -> Jo
 
 
 def _without_controls(records: list[JobRecord]) -> list[JobRecord]:
-    """Leave out the controls (such as oracle); return all jobs if fewer than two would be left."""
+    """Leave out the controls (such as oracle). If fewer than two jobs would be left, return all jobs."""
     real = [one for one in records if not is_control(one.provider)]
     return real if len(real) > 1 else records
 

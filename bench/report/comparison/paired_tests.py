@@ -35,7 +35,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedValues:
-    """The values of one metric on both sides, over the same items; NaN means that an item has no value."""
+    """The values of one metric on both sides, over the same items. NaN means that an item has no value."""
 
     left: Sequence[float]
     right: Sequence[float]
@@ -85,7 +85,7 @@ class PairedValues:
 
 
 def is_time(measure: Measure) -> bool:
-    """Return True for a performance metric in milliseconds; such metrics are compared by their ratio."""
+    """Return True if the metric is a performance metric in milliseconds. Such metrics are compared by their ratio."""
     return measure.category == "performance" and measure.unit == "ms"
 
 
@@ -194,10 +194,10 @@ def _scaled(found: Comparison, scale: int) -> Comparison:
 
 
 def metrics_to_compare(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
-    """Return the names of the metrics to compare: ``wanted``, or if it is empty, all metrics that can be paired.
+    """Return the names of the metrics to compare: ``wanted``, or all metrics that can be paired if ``wanted`` is empty.
 
     Raises:
-        UsageError: a metric of ``wanted`` is not on both sides, or does not have a value per item.
+        UsageError: a side does not have a metric of ``wanted``, or the metric has no value per item.
     """
     shared = [name for name in a.measures if name in b.measures]
     if not wanted:
@@ -234,7 +234,7 @@ def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
 
 
 def headline_metrics(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
-    """Return all of ``wanted``; if it is empty, return the benchmark's first metric that both sides can compare.
+    """Return ``wanted`` or, if ``wanted`` is empty, the benchmark's first metric that both sides can compare.
 
     Sides with answers can compare an answer metric, even if no answer was scored. Any other metric needs a value on
     both sides.

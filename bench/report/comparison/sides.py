@@ -35,9 +35,9 @@ LOAD_SETTINGS = ("concurrency", "ingest_concurrency", "rate")
 
 
 def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
-    """Return the concurrency and rate limits of a run; settings that were not recorded are left out.
+    """Return the concurrency and rate limits of a run. Settings that were not recorded are left out.
 
-    If a setting changed when the run was resumed, its value is a list with the value of each process.
+    If a setting changed when the run was resumed, the value is a list with one value for each process.
     """
     processes = [meta.extra.get("operation"), *(resume.data.get("operation") for resume in resumes)]
     known = [one for one in processes if isinstance(one, Mapping)]
@@ -55,7 +55,7 @@ def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
 def _rate_limits(stored: object, provider: str) -> dict[str, str]:
     """Return endpoint -> rate limit, without the provider's name in the keys.
 
-    Without the name, equal limits of two providers compare as equal.
+    So equal limits of two providers are equal here.
     """
     plain = provider.partition("@")[0]
     found = {}
@@ -85,7 +85,7 @@ class Side:
     invalid: tuple[str, ...]
     n_planned: int
     n_ended: int
-    """number of ended items; an item ends with its last repeat"""
+    """number of ended items; an item has ended when all its repeats have ended"""
     measures: Mapping[str, Measure]
     items: Sequence[str]
     corpora: Sequence[str]
@@ -100,17 +100,19 @@ class Side:
     lacks_dates: bool = False
     """True if the prompts of the answering model do not contain the dates of hits"""
     named_model: bool = False
-    """True if the user named the answering model of this side; two such sides compare models"""
+    """True if the user named the answering model of this side, because the comparison may be about models"""
 
     @property
     def system(self) -> str:
-        """The provider's name; if the user named the answering model, also the model's name."""
+        """The name of the provider. If the user named the answering model, the name of this model is added."""
         record = self.record
         return f"{record.provider} with {record.models.answering}" if self.named_model else record.provider
 
     @property
     def name(self) -> str:
-        """The provider's name with the run id; if the user named the answering model, also the model's name."""
+        """The name of the provider and the run id. If the user named the answering model, the name of this model is
+        added.
+        """
         return f"{self.system} (run {self.run_id})"
 
     @property
@@ -124,7 +126,7 @@ class Side:
         return {item: at for at, item in enumerate(self.items)}
 
     def column(self, metric: str) -> Sequence[float]:
-        """Return the value of a metric for each item; all are NaN if the job does not have the metric."""
+        """Return the value of a metric for each item. If the job does not have the metric, all values are NaN."""
         found = self.columns.get(metric)
         return found if found is not None else array("d", [NAN]) * len(self.items)
 

@@ -178,7 +178,7 @@ def _cached(item: ItemRecord) -> list[str]:
 
 
 def answer_status(answer: JournaledPhase | None) -> AnswerStatus:
-    """Return how an answer ended; for an item without an answer, the fields are empty."""
+    """Return how an answer ended. If there is no answer, the fields are empty."""
     data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
     finish = data.get("finish")
     return {

@@ -62,7 +62,7 @@ class Frames:
     verdicts: DataFrame
     """one row per verdict of an evaluator"""
     calls: DataFrame
-    """one row per attempt of a request; a call that several jobs share is repeated for each job"""
+    """one row per attempt of a request; a call that several jobs share has a row for each of these jobs"""
 
 
 async def load_frames(reader: Reader) -> Frames:

@@ -18,7 +18,7 @@ from bench.plan.job_record import JobRecord, read_jobs
 from bench.scalars import list_texts
 
 NO_HIT = "(nothing)"
-"""document id for a query without hits; without a document, some tools leave the query out of their averages"""
+"""document id for a query without hits, because some tools leave queries without documents out of their averages"""
 
 
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
@@ -79,7 +79,7 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
 
 
 def document_ids(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
-    """Return one document id per hit; no id is used twice.
+    """Return one document id per hit. No document id is used twice.
 
     The document of a hit is the hit's evidence id with the highest grade. Evidence ids of earlier hits do not
     count. If no evidence id is left, the document is the hit's first id. A repeated document becomes ``ID#dupN``.

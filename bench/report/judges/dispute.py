@@ -31,7 +31,7 @@ class DisputeSide:
 
     panel: Panel
     source: str
-    """the run, receipt or file that the answers come from; for a file, also how much of the file could not be read"""
+    """the run, receipt or file of the answers; for a file, also how much of the file could not be read"""
     context: str = UNKNOWN
     """share of the corpus in the prompt of the answering model, as text"""
     leaks: str = UNKNOWN
@@ -75,7 +75,7 @@ class DisputeSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispute:
-    """Several sets of answers; each has verdicts of the same cells (judge and prompt), in the same order."""
+    """Several sets of answers with verdicts of the same judges and judge prompts, in the same order."""
 
     benchmark: str
     sides: tuple[DisputeSide, ...]

@@ -29,7 +29,7 @@ from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
 from bench.visible import counted
 
 SHOWN = 20
-"""maximum number of items in a table of items on which judges differ; the JSON has all of these items"""
+"""maximum number of items in the table of items on which judges differ; the JSON is not limited"""
 FIRST_ROW = (
     "flips: answers with another verdict than in the first row; kappa: Cohen's kappa with the first row, 1 for full "
     "agreement, 0 for agreement by chance"
@@ -107,7 +107,7 @@ class Panel:
     cells: tuple[PanelCell, ...]
     types: Mapping[AnswerKey, str]
     texts: Mapping[AnswerKey, Mapping[str, str]] = field(default_factory=dict)
-    """for each answer on which cells differ: its question, expected answer and text"""
+    """answer on which cells differ -> question, expected answer and text of the answer"""
 
     def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
         """Return the kappa of each pair of cells, and Krippendorff's alpha of all cells.
@@ -130,7 +130,7 @@ class Panel:
         return {kind: self.agreement([key for key, one in self.types.items() if one == kind]) for kind in kinds}
 
     def votes(self, key: AnswerKey) -> tuple[int, int]:
-        """Return (number of cells that call the answer right, number of cells that call it wrong)."""
+        """Return (number of judges that call the answer right, number of judges that call the answer wrong)."""
         given = [cell.verdicts.get(key) for cell in self.cells]
         return sum(one is True for one in given), sum(one is False for one in given)
 
@@ -334,7 +334,7 @@ def cell_grid(panel: Panel) -> Grid:
 def agreement_grid(panel: Panel) -> Grid:
     """Return a table of the cells' agreement on all answers.
 
-    If there are several question types, each type has its own row too.
+    If there are several question types, the table also has one row per question type.
     """
     kinds = panel.by_type()
     every = {"(all)": panel.agreement(), **(kinds if len(kinds) > 1 else {})}
@@ -359,7 +359,7 @@ def least_kappa(one: Agreement) -> float | None:
 
 
 def differing_grid(panel: Panel) -> Grid:
-    """Return a table of the items on which cells differ; the items with the most even votes are first."""
+    """Return a table of the items on which cells differ. Items with the most even votes are first."""
     every = panel.differing()
     rows = []
     for key in every[:SHOWN]:

@@ -51,7 +51,7 @@ class SampledAnswer(NamedTuple):
     def from_json(cls, row: Sequence[object]) -> SampledAnswer:
         """Parse a row of the journal.
 
-        A row of an older version also has a verdict; the verdict is ignored.
+        The verdict in a row of an older version of bench is ignored.
         """
         corpus, item, epoch, stratum, *_, kind = row
         key = AnswerKey(str(corpus), str(item), int(str(epoch)))
@@ -102,7 +102,7 @@ class ReviewSample:
     def id_of(self, key: AnswerKey) -> str:
         """Return the id under which people see an answer.
 
-        The id reveals no provider, and it is the same for all judges.
+        The id does not reveal the provider, and all judges of the answer share it.
         """
         return hashlib.sha256("\0".join([self.answers, *map(str, key)]).encode()).hexdigest()[:ID_LENGTH]
 
@@ -226,7 +226,7 @@ class LabelledVerdict(NamedTuple):
 
     @property
     def mistaken(self) -> bool:
-        """True if the judge and the label differ; a missing verdict also counts as a mistake."""
+        """True if the verdict differs from the label. A missing verdict also counts as a mistake."""
         return self.verdict is not self.right
 
 

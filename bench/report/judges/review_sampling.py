@@ -54,7 +54,7 @@ def weight_of(stratum: str) -> float:
 async def draw_sample(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
     """Draw n answers at random, from each group of answers with similar verdicts (stratum).
 
-    With the same seed, a sample of more answers contains all answers of a smaller sample.
+    If the seed is equal, a larger sample contains all answers of a smaller sample.
     """
     owner = jobs[0].answer_owner
     answers = await _judged_answers(reader, jobs)

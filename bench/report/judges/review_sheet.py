@@ -49,7 +49,8 @@ class ReviewSheet:
     def pending(self, after: str | None = None) -> SheetEntry | None:
         """Return the next entry without a label; None if every entry has a label.
 
-        The search starts after the entry with the id ``after``; without ``after``, it starts at the first entry.
+        The search starts after the entry with the id ``after``. If ``after`` is None, the search starts at the first
+        entry.
         """
         names = list(self.entries)
         start = names.index(after) + 1 if after is not None and after in self.entries else 0
@@ -57,7 +58,7 @@ class ReviewSheet:
 
 
 async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
-    """Return the jobs that have a judge; ``provider`` restricts them to one provider.
+    """Return the jobs that have a judge. If ``provider`` is given, return only jobs of this provider.
 
     Raises:
         UsageError: no job has a judge.
@@ -73,7 +74,7 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
 
 
 def by_answers(jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, ...]]:
-    """Group the jobs by their answers: the jobs of a group judge the same answers."""
+    """Group the jobs by their answers. All jobs of a group judge the same answers."""
     found: dict[str, list[JobRecord]] = {}
     for record in jobs:
         found.setdefault(record.answer_owner, []).append(record)
@@ -101,7 +102,7 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
 
 
 async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet:
-    """Read the sampled answers and labels of a run; without a sample, the result is empty."""
+    """Read the sampled answers of a run and their labels. If no sample was drawn, the result is empty."""
     events = [event for _, event in await reader.events()]
     groups = by_answers(await judged_jobs(reader, provider))
     samples = [(jobs, sample) for jobs in groups if (sample := sample_of(events, jobs[0])) is not None]
@@ -129,7 +130,10 @@ async def texts_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
 
 
 async def record_labels(folder: Path, labels: Iterable[tuple[str, bool]]) -> None:
-    """Write (id of an answer, whether it is right) to the journal; the newest label of an answer counts."""
+    """Write labels to the journal; each label is (id of an answer, True if it is right).
+
+    If an answer has several labels, the newest label counts.
+    """
     await _record(folder, [Event(kind=LABEL, data={"id": name, "right": right}) for name, right in labels])
 
 

@@ -52,7 +52,7 @@ class RankedJob:
 
     @property
     def bound(self) -> bool:
-        """True if the provider is a control (oracle, no-memory, random, full-context); a control is not ranked."""
+        """True if the provider is a control (oracle, no-memory, random, full-context), which is not ranked."""
         return is_control(self.job.provider)
 
     @property
@@ -68,7 +68,7 @@ class RankedJob:
 
     @property
     def cost(self) -> str:
-        """The cost in US dollars as text; it begins with ``>=`` if the price of some calls is unknown."""
+        """The cost in US dollars as text. The text begins with ``>=`` if the price of some calls is unknown."""
         usd, unknown = self.job.cost_usd, self.job.data.get("cost_unknown_calls")
         return "-" if usd is None else f">= {float(usd):.4f}" if unknown else f"{float(usd):.4f}"
 
@@ -117,7 +117,7 @@ class RankedJob:
 
 
 async def load_invalid(workspace: Path) -> list[RankedJob]:
-    """Read the complete INVALID jobs, newest first; notes name these jobs, and tables leave them out."""
+    """Read the complete INVALID jobs, newest first. Such jobs are named in notes and are in no table."""
     path = workspace / "results" / RESULTS_FILE
     if not path.is_file():
         return []
@@ -126,7 +126,7 @@ async def load_invalid(workspace: Path) -> list[RankedJob]:
 
 
 async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[RankedJob]:
-    """Read the jobs of the leaderboard from the results database; empty if there is no database.
+    """Read the jobs of the leaderboard from the results database. Return [] if there is no database.
 
     Raises:
         UsageError: a benchmark has no run.
@@ -159,7 +159,7 @@ class Standing:
 class RankingTable:
     """A table whose rows are comparable.
 
-    Each entry of ``tasks`` is one benchmark with its settings; several tasks are shown as columns.
+    Each entry of ``tasks`` is one benchmark with its settings. If there are several tasks, each task is a column.
     """
 
     title: str
@@ -367,7 +367,7 @@ def _lead(table: RankingTable, ranked: Sequence[Standing], *, command: bool) -> 
 
 
 def _row_label(table: RankingTable, one: Standing) -> str:
-    """Return the name of the row's provider; if all rows have the same provider, the name of the answering model."""
+    """Return the provider's name for a row. If all rows have the same provider, return the answering model's name."""
     same = len({row.first.job.provider for row in table.standings}) == 1 and len(table.standings) > 1
     return one.first.models[0] if same else one.first.job.provider
 
@@ -404,7 +404,7 @@ def _sides(first: Standing, second: Standing) -> list[str]:
 
 
 def value_with_interval(one: MetricSummary | None, shown: Callable[[float | None, str | None], str] = number) -> str:
-    """Format a value, followed by its interval if there is one; ``shown`` formats a number with its unit."""
+    """Format a value, followed by its interval if there is one. ``shown`` formats one number with its unit."""
     if one is None:
         return "-"
     bounds = "" if one.low is None else f" [{shown(one.low, one.unit)}, {shown(one.high, one.unit)}]"
