@@ -23,9 +23,9 @@ from bench.patterns import pattern
 from bench.plan import Job, Lane
 
 FIRST_ITEMS = 20
-"""number of searches at the start that must all be empty to stop a lane"""
+"""a lane is stopped if its first searches, at least this many, are all empty"""
 FIRST_FAILURES = 10
-"""number of failures at the start that must all be equal to stop the jobs"""
+"""jobs are stopped if their first outcomes, at least this many, are all the same failure"""
 WRONG_REQUEST = frozenset({Rejected.kind, MappingError.kind})
 """kinds of errors that occur again if the request is repeated"""
 _OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z])[\w.-]{12,}')
@@ -83,8 +83,9 @@ class CircuitBreaker:
     ) -> None:
         """Count the outcome of an action such as a search; ``failure`` is None after a success.
 
-        The jobs are stopped if the first 10 or more outcomes are all the same error of a wrong request, and more items
-        have failed than a valid job may lose. ``items`` is the number of items that fail with this action.
+        The jobs are stopped on two conditions: at least 10 outcomes were counted, all with the same error of a wrong
+        request, and more items have failed than a valid job may lose. ``items`` is the number of items that fail if the
+        action fails.
         """
         if self._only_error.get(action) == "" or not self.run.plan.request.circuit_breaker:
             return

@@ -40,7 +40,7 @@ MS = 1000
 async def open_lanes(stack: AsyncExitStack, run: RunContext, models: OpenModels, width: int) -> list[OpenLane]:
     """Open every lane that is not skipped.
 
-    If several lanes search the same build, the lane that ingests the build has the others in ``followers``.
+    If several lanes search the same build, the lane that ingests the build has the other lanes in ``followers``.
 
     Raises:
         ConfigError: a provider cannot be opened.

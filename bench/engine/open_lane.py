@@ -113,7 +113,7 @@ class OpenLane:
 
     @property
     def members(self) -> tuple[OpenLane, ...]:
-        """Return the lanes that search the same build, this lane first."""
+        """Return this lane, and after it the other lanes that search its build."""
         return (self, *self.followers)
 
     @property

@@ -192,7 +192,8 @@ class ProgressCounter:
     async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> ProgressCounter:
         """Create the counters of all lanes and jobs.
 
-        For a resumed run, they begin with the results in the journal, without errors, which are tried again.
+        For a resumed run, the counters begin with the results in the journal. Errors are not counted, because their
+        items are tried again.
         """
         counter = cls(plan, progress)
         for lane in plan.lanes:

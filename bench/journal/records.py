@@ -311,7 +311,7 @@ class CorpusRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalOrigin:
-    """A journal from which rows come: that of the run itself, or a source of a merge."""
+    """A journal to which rows were first written: the run's own journal, or a source of a merge."""
 
     uuid: str
     run_id: str

@@ -282,7 +282,7 @@ class LeaseHolder:
         _live_tokens.discard(self.token)
 
     def lives(self, *, heartbeat_age_s: float) -> bool:
-        """Return True if the process of this holder may still write to the journal from which it was read."""
+        """Return True if the process of this holder may still write to the journal that names it."""
         if self.host != platform.node():
             return heartbeat_age_s < STALE_S
         if self.boot != _boot_id():

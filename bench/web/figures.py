@@ -51,7 +51,7 @@ def jobs_of(run: ReportedRun) -> list[RunJob]:
 
 
 def _headline(result: JobResult | None, standing: JobCounts) -> Headline | None:
-    """Return the first metric that has a value; None if there is none or the job is INVALID.
+    """Return the first metric that has a value; None if no metric has a value, or if the job is INVALID.
 
     While some items have not ended, the metric has no interval.
     """

@@ -27,7 +27,7 @@ WORD_OR_REST = re.compile(r"\w+|\W+")
 def number(value: object, digits: int = 4) -> str:
     """Format a number; return a dash for anything else.
 
-    A float has ``digits`` decimals, or none from 1,000 on. Thousands are separated by spaces.
+    A float below 1,000 has ``digits`` decimals, a larger float has no decimals. Thousands are separated by spaces.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NONE

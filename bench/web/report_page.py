@@ -58,7 +58,10 @@ ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored",
 
 
 LeadTest = ComparedRow | Literal["waits"] | None
-"""the paired test of the two best jobs of a group; ``waits`` while the test is being computed, None without a test"""
+"""the paired test of the two best jobs of a group
+
+It is ``waits`` while the test is being computed, and None if there is no test.
+"""
 
 
 class BarPart(TypedDict):

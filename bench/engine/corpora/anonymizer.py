@@ -59,11 +59,11 @@ class AnonymizedCorpus:
         return [self._rendered[name] for name in wholes if name in self._rendered]
 
     def knows(self, memory_ids: Collection[str]) -> bool:
-        """Return True if at least one of the opaque ids is that of a memory of this corpus."""
+        """Return True if at least one of the opaque ids belongs to a memory of this corpus."""
         return not self._rendered.keys().isdisjoint(map(whole_id, memory_ids))
 
     def holds_all(self, memory_ids: Collection[str]) -> bool:
-        """Return True if all opaque ids are those of memories of this corpus."""
+        """Return True if all opaque ids belong to memories of this corpus."""
         return self._rendered.keys() >= set(map(whole_id, memory_ids))
 
     @property
@@ -87,7 +87,7 @@ class AnonymizedCorpus:
         return any(memory.when is not None for memory in self.memories)
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
-        """Return those of the ``wanted`` sessions or turns that no memory of the corpus contains."""
+        """Return the ``wanted`` sessions or turns that no memory of the corpus contains."""
         known = self._evidence.get(level)
         if known is None:
             known = self._evidence[level] = frozenset(ids_at_level(self._rendered.values(), level))

@@ -137,7 +137,7 @@ class CorpusPreparation:
         return CorpusState(attempt=history.attempt + 1)
 
     def _fail_in_doubt(self, ingest: IngestPass, failure: Failure) -> Failure:
-        """Record and return a failure after which batches are in doubt; a resume finds out whether they were stored."""
+        """Record and return a failure that leaves batches in doubt; a resume finds out whether they were stored."""
         data = {"clean": False, "doubt": True}
         row = self.lane.corpus_row(CorpusKind.FAILED, self.corpus.id, ingest.space, failure=failure, data=data)
         self.lane.run.journal.append(row)

@@ -163,7 +163,7 @@ def _is_among(
 async def _recover_ids(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
     """Return the ids that the provider gave to the memories of a stored batch, from hits with the same texts.
 
-    Return None if they are unclear, because texts are repeated or a memory is not found by its new id.
+    Return None if the ids are unclear, because texts are repeated or a memory is not found by its new id.
     """
     space, batch, found = ingest.with_batches(position), ingest.batch(position), dict[str, tuple[str, ...]]()
     if len(_distinct_memories(ingest, position, doubts)) < len(batch):

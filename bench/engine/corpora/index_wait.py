@@ -54,7 +54,7 @@ class IndexWait:
     """detail of the last status response, if it was pending; otherwise empty"""
 
     async def wait(self) -> Failure | None:
-        """Wait until the corpus is ready, and record this in the journal; return the failure, or None.
+        """Wait until the corpus is ready, and record this in the journal; if the wait fails, return the failure.
 
         If the run is asked to stop, return None and record nothing.
         """

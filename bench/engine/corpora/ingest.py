@@ -146,7 +146,7 @@ class IngestPass:
         return True
 
     def accept(self, position: int, given: Mapping[str, tuple[str, ...]]) -> None:
-        """Record that a batch in doubt is stored; ``given`` has the ids that are known without its response."""
+        """Record that a batch in doubt is stored; ``given`` has the ids of its memories, as far as known."""
         self.done.add(position)
         got = self._assumed(self.batch(position), given)
         self._collect(got)
@@ -157,7 +157,7 @@ class IngestPass:
         return all(self._assumed(self.batch(position), {}).ids.values())
 
     def count_similar(self, memory: Memory, *, besides: int) -> int:
-        """Count the stored memories whose text equals or contains that of ``memory``, or is contained in it.
+        """Count the stored memories whose text contains the text of ``memory``, or is contained in this text.
 
         The batch ``besides`` and batches without a response do not count.
         """

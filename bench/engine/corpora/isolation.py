@@ -245,7 +245,7 @@ async def foreign_hits(provider: Provider, space: Space, anonymized: AnonymizedC
 
 
 def foreign_sample(anonymized: AnonymizedCorpus, others: Sequence[Memory]) -> Memory | None:
-    """Return the first of the ``others`` whose text this corpus does not contain; None if there is none."""
+    """Return the first of the ``others`` whose text this corpus does not contain; None if all texts occur."""
     for other in others:
         if not any(shares_text(other.content, memory.content) for memory in anonymized.memories):
             return other
@@ -261,7 +261,7 @@ TELLING_ID_CHARS = 16
 SEVERAL = -1
 
 Key = tuple[str, str]
-"""kind (sent, given, namespace, text) and value of an id or text by which a hit is recognized"""
+"""(kind, value) of an id or text by which a hit is recognized; the kind is sent, given, namespace or text"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +279,7 @@ class CorpusNamespace:
 
 @dataclass(slots=True)
 class Ownership:
-    """The record of which corpus each id and text at one provider belongs to."""
+    """The record that assigns each id and text at one provider to a corpus."""
 
     _owners: dict[int, int] = field(default_factory=dict)
     """hash of a key -> index in ``_places`` of its namespace; ``SEVERAL`` (-1) if several corpora have the key"""

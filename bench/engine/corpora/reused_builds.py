@@ -176,7 +176,7 @@ def _mismatch(lane: OpenLane, run_id: str, build: str, different: Changes) -> Id
 
 
 async def _stored_builds(folder: Path, lane: OpenLane) -> list[StoredBuild]:
-    """Return the builds of a run that have the lane's benchmark and provider; those of the same variant come first."""
+    """Return the builds of a run that have the lane's benchmark and provider; the builds of its variant come first."""
     found = []
     config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
     async with Reader.open(folder) as reader:
@@ -250,7 +250,8 @@ def _row_data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, objec
 async def _lend_and_compare(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
     """Compare the contents of a build's namespaces with its record, and return the differences.
 
-    Before that, a file tells the other run not to clear the namespaces; it is removed if the contents differ.
+    Before the comparison, a file is written so that the other run does not clear the namespaces. The file is removed if
+    the contents differ.
     """
     lend(stored.folder, to=run.run_id)
     different: Changes = []

@@ -153,9 +153,9 @@ def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext,
 def _budget(
     lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, item: Item, max_tokens: int
 ) -> int | None:
-    """Return the token budget of the hits: that of the benchmark, or less if the context window is smaller.
+    """Return how many tokens the hits may have in the prompt; None = no limit.
 
-    None = no limit.
+    This is the budget of the benchmark, or less if the context window of the model is smaller.
     """
     own = lane.plan.benchmark.context_budget
     prefix, _, name = model.partition("/")

@@ -222,7 +222,10 @@ async def _run_before(deadline: float, act: Callable[[], Awaitable[T]]) -> T:
 
 
 async def record_failed_item(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
-    """Record that an item failed because its corpus could not be prepared, in every job that has no result for it."""
+    """Record that an item failed because its corpus could not be prepared.
+
+    This is recorded in every job that has no result for the item.
+    """
     item = lane.plan.benchmark.dataset.item(ref)
     for job in lane.plan.jobs:
         for epoch in range(1, lane.plan.benchmark.epochs + 1):

@@ -83,7 +83,7 @@ class JudgeCell:
 async def judge_cell(plan: Plan, rows: Sequence[ExternalRow], *, run: tuple[Path, str] | None) -> JudgeCell:
     """Find the earlier replies of a plan's judge on these answers.
 
-    ``run`` is the folder and the job of the run that gave the answers; None if they come from a file.
+    ``run`` is the folder and the job of the run that gave the answers; None if the answers come from a file.
     """
     (lane,) = plan.lanes
     (job,) = lane.jobs

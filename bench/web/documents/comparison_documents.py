@@ -252,7 +252,7 @@ async def leaderboard_document(site: Site, board_filter: LeaderboardFilter) -> B
 def _not_ranked(site: Site, table: RankingTable, invalid: Sequence[RankedJob]) -> list[Json]:
     """Return the newest INVALID job of each provider that has no row in the table.
 
-    A job counts only if its settings are those of the table.
+    A job counts only if it has the settings of the table.
     """
     settings = {one.first.setting for one in table.standings}
     there = {one.first.job.provider for one in table.standings}

@@ -39,9 +39,9 @@ from bench.web.errors import NotFound, slug_of
 
 
 def select_jobs(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | None) -> list[JobRecord]:
-    """Return the jobs of a benchmark, and only those of ``provider`` if it is given.
+    """Return the jobs of a benchmark; if ``provider`` is given, return only the jobs of this provider.
 
-    ``benchmark`` None means the benchmark of the first job.
+    If ``benchmark`` is None, the benchmark of the first job is used.
     """
     named = benchmark or (jobs[0].benchmark if jobs else None)
     return [job for job in jobs if job.benchmark == named and (provider is None or job.provider == provider)]

@@ -28,7 +28,7 @@ CHAR = 7.2
 """maximum width of a character in a badge, in pixels"""
 LONGEST = 60
 TRUSTED = ("trust", "ok")
-"""check and status of the finding whose detail is the name of the signing key in the trust store"""
+"""(check, status) of the finding whose detail is the signer's name in the trust store"""
 CHECK_WORDS = {
     "tagged_commit": "a tagged commit of bench",
     "clean_tree": "no local changes",
@@ -37,7 +37,7 @@ CHECK_WORDS = {
     "signature": "a trusted signature",
     "rerun_identical": "a rerun with equal results",
 }
-"""name of a check -> the same in words"""
+"""name of a check -> its description in words"""
 
 
 def summary_of(document: Mapping[str, object], outcome: VerificationOutcome) -> Json:

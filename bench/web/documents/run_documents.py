@@ -117,7 +117,7 @@ def journal_stamp(folder: Path) -> Stamp:
 
 
 async def _make_results(workspace: Path, run_id: str, items: int) -> Results:
-    """Create the document of results: from the stored report, which is fast, or else from the journal."""
+    """Create the document of results: from the stored report if it is current, otherwise from the journal."""
     folded = 0 if _stored_report(workspace, run_id) is not None else items
     return await make_off_loop(make_results, str(workspace), run_id, items=folded)
 

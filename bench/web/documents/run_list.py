@@ -63,7 +63,7 @@ NO_SUMMARY: Summary = (None, None)
 
 
 async def runs_document(site: Site) -> dict[str, list[RunRow]]:
-    """Return all runs: first the requested runs that have no journal yet, then the others, newest first."""
+    """Return all runs: first the requested runs that have no journal yet, then the other runs, newest first."""
     waiting = site.service.states() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}

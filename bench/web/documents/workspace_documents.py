@@ -129,7 +129,7 @@ PUBLISHED = "published"
 ReceiptKey = tuple[str, str, str, str | None, str | None]
 """the job of a receipt: run, benchmark, provider, answering model, judge model"""
 QUICK_BYTES = 2_000_000
-"""total bytes of receipt files up to which a page waits until all receipts are verified"""
+"""a page waits for the verification of all receipts only if their files have fewer bytes than this"""
 STATEMENT_KEYS = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
 
 
