@@ -323,7 +323,10 @@ LaneItem = tuple[OpenLane, ItemRef]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusContent:
-    """The content of a corpus: as in the dataset, as memories with opaque ids, and the text of each turn by its id."""
+    """The content of a corpus.
+
+    It has three parts: the corpus of the dataset, its memories with opaque ids, and the text of each turn by turn id.
+    """
 
     corpus: Corpus
     anonymized: AnonymizedCorpus

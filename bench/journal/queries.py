@@ -306,7 +306,10 @@ def holder_of(rows: Iterable[Sequence[Any]]) -> LeaseRow | None:
 
 
 async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Phase) -> Finished:
-    """Return the items or corpora for which a phase of an owner succeeded; their ids are as ``clean`` returns them."""
+    """Return the items or corpora for which a phase of an owner succeeded.
+
+    Each id is in the form that ``clean`` returns.
+    """
     rows = await connection.execute_fetchall(READ["finished"], (clean(owner), PHASES[phase]))
     first, others = next(iter(rows))
     later: dict[int, list[str]] = {}

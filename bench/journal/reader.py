@@ -290,7 +290,7 @@ class Reader:
         ]
 
     async def ended_since(self, job: str, entry: int, limit: int) -> list[tuple[str, str, int, int]]:
-        """Return the next items of a job that ended after the row with the id ``entry``, at most ``limit`` of them.
+        """Return up to ``limit`` items of a job that ended after the row with the id ``entry``.
 
         Each tuple is (corpus, item, epoch, row id), oldest first.
         """

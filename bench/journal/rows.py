@@ -175,7 +175,7 @@ class ProbeRow:
 
     @property
     def decides(self) -> bool:
-        """Return True if the check counts for the lane: it is of the last attempt of its corpus, or it is a leak."""
+        """Return True if the check counts for the lane: it belongs to the last attempt of its corpus, or it is a leak."""
         return self.last or self.kind == "leak"
 
 

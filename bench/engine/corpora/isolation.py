@@ -36,7 +36,7 @@ from bench.providers.batching import whole_id
 START_CHARS = 200
 PROBE_K = 10
 DEEP_K = 100
-"""number of hits of a thorough search; a memory counts as missing if a search for its first words does not find it"""
+"""number of hits of a thorough search; a memory is missing if such a search for its first words does not find it"""
 SHORTEST_TELLING = 20
 SPREAD = 5
 """number of additional memories that are checked in the first corpora of a lane"""
@@ -298,7 +298,9 @@ class Ownership:
                 self._own(("text", text), number)
 
     def register_given(self, place: CorpusNamespace, ids: Mapping[str, Sequence[str]]) -> None:
-        """Record the ids that the service gave to the memories of a corpus; ``ids`` maps our ids to the service's."""
+        """Record the ids that the service gave to the memories of a corpus; ``ids`` maps a memory's id to ids of the
+        service.
+        """
         number = self._number(place)
         for memory, given in ids.items():
             for one in given:

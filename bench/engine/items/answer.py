@@ -139,7 +139,10 @@ async def answer_item(
 
 
 def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
-    """Return the length of the start of the prompt that other calls share, so that the vendor can cache it."""
+    """Return the number of characters at the start of the prompt that other calls repeat.
+
+    The vendor can cache this part of the prompt.
+    """
     if lane.plan.benchmark.epochs > 1:
         return len(text)
     shown = context.text

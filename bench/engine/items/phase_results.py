@@ -197,8 +197,11 @@ class SearchResult:
 
 
 CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no_finish", "other_finish", "at_limit"
-"""flags for how an answer ended: at the token limit, by a content filter, without text, without a stated reason, for an
-unknown reason, or normally but with exactly the allowed number of tokens"""
+"""flags for how an answer ended
+
+``CUT``: at the token limit. ``REFUSED``: by a content filter. ``EMPTY``: without text. ``UNENDED``: without a stated
+reason. ``UNKNOWN``: for an unknown reason. ``AT_LIMIT``: normally, but with exactly the allowed number of tokens.
+"""
 
 
 def flags_of(

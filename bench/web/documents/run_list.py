@@ -54,7 +54,7 @@ class RunRow(TypedDict):
 
 
 Summary = tuple[str | None, Json | None]
-"""cost in USD and main score of a run, as the database of results has them; None if not known"""
+"""cost in USD and main score of a run, from the database of results; None = unknown"""
 _rows: dict[Path, tuple[Stamp, RunRow]] = {}
 """run folder -> cached row of the list, with the state of the journal for which the row is valid"""
 _summaries: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
