@@ -175,7 +175,10 @@ class ProbeRow:
 
     @property
     def decides(self) -> bool:
-        """Return True if the check counts for the lane: it belongs to the last attempt of its corpus, or it is a leak."""
+        """Return True if the check counts for the lane.
+
+        It counts if it belongs to the last attempt to prepare its corpus, or if it is a leak.
+        """
         return self.last or self.kind == "leak"
 
 

@@ -298,8 +298,9 @@ class Ownership:
                 self._own(("text", text), number)
 
     def register_given(self, place: CorpusNamespace, ids: Mapping[str, Sequence[str]]) -> None:
-        """Record the ids that the service gave to the memories of a corpus; ``ids`` maps a memory's id to ids of the
-        service.
+        """Record the ids that the service gave to the memories of a corpus.
+
+        ``ids`` maps the id of a memory to its ids at the service.
         """
         number = self._number(place)
         for memory, given in ids.items():
