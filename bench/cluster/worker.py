@@ -5,9 +5,9 @@ again, in new namespaces::
 
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
-The workspace of a worker is the value of ``MEMORYBENCH_WORKSPACE``. If this variable is not set, it is the path of the
-coordinator's workspace, or the working directory if this path does not exist here. A secret comes from the first of
-these that has it: the worker's environment, the env file that the order names, ``.env`` in the workspace.
+The workspace of a worker is the value of ``MEMORYBENCH_WORKSPACE``. If this variable is not set, the path of the
+coordinator's workspace is used. If this path does not exist here, the working directory is used. A secret comes from
+the first of these that has it: the worker's environment, the env file that the order names, ``.env`` in the workspace.
 """
 
 from __future__ import annotations

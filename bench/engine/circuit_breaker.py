@@ -83,9 +83,9 @@ class CircuitBreaker:
     ) -> None:
         """Count the outcome of an action such as a search; ``failure`` is None after a success.
 
-        The jobs are stopped on two conditions: at least 10 outcomes were counted, all with the same error of a wrong
-        request, and more items have failed than a valid job may lose. ``items`` is the number of items that fail if the
-        action fails.
+        The jobs are stopped under two conditions. At least 10 outcomes were counted, and all are the same error of a
+        wrong request. More items have failed than a valid job may lose. ``items`` is the number of items that fail if
+        the action fails.
         """
         if self._only_error.get(action) == "" or not self.run.plan.request.circuit_breaker:
             return

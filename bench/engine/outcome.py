@@ -5,8 +5,8 @@ Example::
     outcome.status, outcome.exit_code       # "complete", 0
     outcome.jobs[0].valid                   # False: too many errors, or a contaminated namespace
 
-The exit code is 130 or 143 after a signal. Otherwise, the first case that applies decides: 3 if the run stopped and can
-be resumed, 4 if a job is INVALID, 0 for every other run.
+The exit code is 130 or 143 after a signal. Otherwise, it is 3 if the run stopped and can be resumed. If the run did not
+stop, it is 4 if a job is INVALID, and 0 if all jobs are valid.
 """
 
 from __future__ import annotations

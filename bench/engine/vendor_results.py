@@ -5,8 +5,8 @@ Example::
     found = read_vendor(Path("mem0_results.json"), dataset)
     found.shape, len(found.rows), found.unmapped           # "mem0", 1539, ("...",)
 
-A row is mapped by its id. If its id is unknown, the row is mapped by its question and, if several items have this
-question, by its expected answer. Rows that cannot be mapped are only counted.
+A row is mapped by its id. If its id is unknown, the row is mapped by its question. If several items have this question,
+the expected answer decides. Rows that cannot be mapped are only counted.
 """
 
 from __future__ import annotations

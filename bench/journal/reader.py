@@ -534,8 +534,8 @@ class Reader:
     async def calls(self, owner: str) -> AsyncGenerator[Call, None]:
         """Stream the logged calls of an owner.
 
-        A lane owns the calls of ingest and search, a lane with its answering model owns those of answer, and a job owns
-        those of evaluate.
+        A lane owns the calls of ingest and search. A lane with its answering model owns the calls of answer. A job owns
+        the calls of evaluate.
         """
         async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
             async for rows in chunks:

@@ -5,7 +5,7 @@ Example::
     cleared = await clear_run(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
     given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
 
-If the config or address of a provider has changed since the start of the run, nothing is sent to it, because another
+If the config or address of a provider has changed since the start of the run, nothing is sent to this provider. Another
 service with other data may use the address. Settings that clearing does not use, such as a model name, may differ. The
 argument ``moved`` names the providers that are still the same service.
 """

@@ -4,8 +4,8 @@ Example::
 
     await reuse_builds(run, lanes)     # by --reuse-build: never, a run id, or auto (the newest match)
 
-A build can be reused if its config, versions and memories are those that this run would ingest, if every selected
-corpus is ready in it, and if the contents of its namespaces have not changed.
+A build can be reused under three conditions. Its config, versions and memories are those that this run would ingest.
+Every selected corpus is ready in the build. The contents of its namespaces have not changed.
 
 This run does not count the cost of the build, and it never clears the memories. The earlier run does not clear the
 memories while this run needs them.

@@ -67,9 +67,9 @@ async def evaluate_item(
 ) -> ItemEvaluation:
     """Run the evaluators and compute the metrics for one item.
 
-    ``memo`` has the judge calls for this item so far. ``known_replies`` are earlier replies of the judge, which are not
-    requested again; if it is empty, a rescore reads them from the journal. A rescore also evaluates against a corrected
-    gold answer, if the benchmark has one.
+    ``memo`` has the judge calls for this item so far. ``known_replies`` has earlier replies of the judge, which are not
+    requested again. If there are none, a rescore reads the replies from the journal. A rescore also evaluates against a
+    corrected gold answer, if the benchmark has one.
     """
     benchmark, judge = lane.plan.benchmark, lane.models.judge(job.judge)
     configured: Sequence[Evaluator] = lane.models.evaluators(lane.plan)
