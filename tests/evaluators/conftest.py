@@ -1,4 +1,4 @@
-"""The judge double is importable."""
+"""Make the judge double importable."""
 
 import sys
 from pathlib import Path

@@ -1,29 +1,29 @@
-"""A judge that says what it was told to say, and remembers what it was asked."""
+"""A judge that returns given replies and records its prompts."""
 
 from __future__ import annotations
 
 from bench.model import Completion, Prompt, ScoredItem
 
 
-class SaidBefore:
-    """The texts are given one after the other; the last one again and again."""
+class ScriptedJudge:
+    """A judge that gives the texts in order and repeats the last one."""
 
     name = "acme/judge"
 
     def __init__(self, *texts: str, finish: str = "stop") -> None:
         self.texts = list(texts)
         self.finish = finish
-        self.asked: list[Prompt] = []
+        self.prompts: list[Prompt] = []
 
     async def ask(self, prompt: Prompt) -> Completion:
-        self.asked.append(prompt)
+        self.prompts.append(prompt)
         text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
         return Completion(text=text, model="acme/judge-2026", finish=self.finish, fingerprint="fp1", ignored=("seed",))  # type: ignore[arg-type]
 
     @property
-    def said(self) -> str:
-        """The text of the last request."""
-        return self.asked[-1].messages[-1].content
+    def last_text(self) -> str:
+        """Return the text of the last prompt."""
+        return self.prompts[-1].messages[-1].content
 
 
 def item(**more: object) -> ScoredItem:

@@ -1,4 +1,4 @@
-"""What a judge is asked, how its text becomes a verdict, and what is kept of it."""
+"""Requests to a judge, the verdict of a reply, and the stored parts of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bench.evaluators.packs import generic_prompt
 from bench.model import Completion, Hit, Prompt, State
 from bench.stats import interval_wilson
 from bench.structured import ReplySchema
-from tests.evaluators.judge_double import SaidBefore, item
+from tests.evaluators.judge_double import ScriptedJudge, item
 from tests.rows import each_row
 
 JUDGES = ("llm-judge", "rubric", "faithfulness")
@@ -39,59 +39,59 @@ def opened(name: str, prompts: JudgePrompts | None = None, **config: object) -> 
     return found
 
 
-def asked_with(text: str, about: object = None, response: str = "It was Paris", *hits: str) -> str:
-    """A judge prompt, filled in."""
+def rendered(text: str, about: object = None, response: str = "It was Paris", *hits: str) -> str:
+    """Return a filled judge prompt."""
     prompt = JudgePrompt.of("mine", text)
     found = [Hit(id=str(at), content=content) for at, content in enumerate(hits)]
     return prompt.render(about or item(), response, found)  # type: ignore[arg-type]
 
 
-# ------------------------------------------------------------------------ what is asked
+# ------------------------------------------------------------------------ requests
 
 
 @pytest.mark.parametrize("name", JUDGES)
-async def test_a_judge_is_asked_once_cold_and_by_schema(name: str) -> None:
-    judge = SaidBefore(GOOD[name])
+async def test_a_judge_gets_one_request_with_temperature_0_and_the_reply_schema(name: str) -> None:
+    judge = ScriptedJudge(GOOD[name])
     await opened(name).evaluate(ABOUT, "It was Paris", (), judge)
-    (asked,) = judge.asked
+    (prompt,) = judge.prompts
     schema = {"llm-judge": CORRECTNESS_SCHEMA, "rubric": SCORES_SCHEMA, "faithfulness": STATEMENTS_SCHEMA}[name]
-    assert (asked.temperature, asked.max_tokens, asked.json_schema) == (0.0, 1024, schema)
-    assert [message.role for message in asked.messages] == ["user"]
-    assert asked.question == ABOUT.question
+    assert (prompt.temperature, prompt.max_tokens, prompt.json_schema) == (0.0, 1024, schema)
+    assert [message.role for message in prompt.messages] == ["user"]
+    assert prompt.question == ABOUT.question
     assert ReplySchema.of(schema).accepts(json.loads(GOOD[name]))
 
 
 @pytest.mark.parametrize("name", JUDGES)
-async def test_the_temperature_of_a_config_is_the_one_that_is_asked_for(name: str) -> None:
-    judge = SaidBefore(GOOD[name])
+async def test_the_configured_temperature_is_requested(name: str) -> None:
+    judge = ScriptedJudge(GOOD[name])
     await opened(name, temperature=0.7).evaluate(ABOUT, "x", (), judge)
-    assert judge.asked[0].temperature == 0.7
+    assert judge.prompts[0].temperature == 0.7
 
 
 @pytest.mark.parametrize(("wanted", "given"), [(10, 1024), (1024, 1024), (4000, 4000)])
-async def test_a_judge_has_room_to_think_whatever_the_config_says(wanted: int, given: int) -> None:
-    judge = SaidBefore(GOOD["llm-judge"])
+async def test_max_tokens_is_at_least_1024(wanted: int, given: int) -> None:
+    judge = ScriptedJudge(GOOD["llm-judge"])
     await opened("llm-judge", max_tokens=wanted).evaluate(ABOUT, "x", (), judge)
-    assert judge.asked[0].max_tokens == given
+    assert judge.prompts[0].max_tokens == given
 
 
 @pytest.mark.parametrize("name", JUDGES)
-async def test_an_empty_retrieval_is_judged_like_any_other(name: str) -> None:
-    judge = SaidBefore(GOOD[name])
+async def test_an_item_without_hits_is_judged(name: str) -> None:
+    judge = ScriptedJudge(GOOD[name])
     found = await opened(name).evaluate(ABOUT, "x", (), judge)
-    assert len(judge.asked) == 1 and found.value is not None
+    assert len(judge.prompts) == 1 and found.value is not None
 
 
 @each_row("name", JUDGES)
 @each_row("answer", ["", " \n"])
-async def test_no_judge_is_asked_about_an_answer_without_text_and_it_is_never_correct(name: str, answer: str) -> None:
-    judge = SaidBefore(GOOD[name])
+async def test_an_empty_answer_is_not_sent_to_the_judge_and_is_not_correct(name: str, answer: str) -> None:
+    judge = ScriptedJudge(GOOD[name])
     found = await opened(name).evaluate(ABOUT, answer, (), judge)
-    assert judge.asked == [] and not found.correct and not found.value
+    assert judge.prompts == [] and not found.correct and not found.value
 
 
 @pytest.mark.parametrize("name", JUDGES)
-async def test_what_a_judges_endpoint_raises_is_no_verdict(name: str) -> None:
+async def test_an_error_of_the_judge_endpoint_is_raised(name: str) -> None:
     class Limited:
         name = "acme/limited"
 
@@ -102,20 +102,20 @@ async def test_what_a_judges_endpoint_raises_is_no_verdict(name: str) -> None:
         await opened(name).evaluate(ABOUT, "x", (), Limited())
 
 
-async def test_an_item_without_a_rubric_is_not_asked_about() -> None:
-    judge = SaidBefore("never")
+async def test_rubric_without_a_rubric_is_not_sent_to_the_judge() -> None:
+    judge = ScriptedJudge("never")
     found = await opened("rubric").evaluate(item(), "x", (), judge)
-    assert (found.value, found.reason, found.judged, judge.asked) == (None, "no_rubric", True, [])
+    assert (found.value, found.reason, found.judged, judge.prompts) == (None, "no_rubric", True, [])
 
 
-async def test_a_benchmarks_own_rubric_prompt_is_used_only_when_it_shows_the_rubric() -> None:
+async def test_a_custom_rubric_prompt_is_used_only_if_it_contains_the_rubric() -> None:
     for text, own in (("Score ${rubric} in JSON: ${response}", True), ("Is ${response} right?", False)):
-        judge = SaidBefore(GOOD["rubric"])
+        judge = ScriptedJudge(GOOD["rubric"])
         await opened("rubric", prompts=JudgePrompts.of({"default": text})).evaluate(ABOUT, "it", (), judge)
-        assert judge.said.startswith("Score 1. a\n2. b in JSON: it") is own
+        assert judge.last_text.startswith("Score 1. a\n2. b in JSON: it") is own
 
 
-# ------------------------------------------------------------------------ what stands in a prompt
+# ------------------------------------------------------------------------ filled prompts
 
 
 WHEN = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
@@ -140,32 +140,32 @@ WHEN = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
         ("costs $5, {}, $${x}", {}, (), "costs $5, {}, ${x}"),
     ],
 )
-def test_each_name_of_a_prompt_is_filled_with_its_part_of_the_item(
+def test_each_name_of_a_judge_prompt_is_filled_from_the_item(
     template: str, about: dict[str, object], hits: tuple[str, ...], filled: str
 ) -> None:
-    assert asked_with(template, item(**about), "It was Paris", *hits) == filled
+    assert rendered(template, item(**about), "It was Paris", *hits) == filled
 
 
 @each_row("name", ["questionDate", "questionType", "rubric", "evidence"])
-def test_what_an_item_does_not_have_is_an_error_and_no_empty_text(name: str) -> None:
+def test_a_missing_value_of_a_judge_prompt_is_a_ConfigError(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        asked_with(f"Tell ${{{name}}}")
+        rendered(f"Tell ${{{name}}}")
     assert caught.value.message == f"no value for ${{{name}}}"
     assert caught.value.where == "judge prompt 'mine'"
 
 
 @each_row("name", ["retrievedContext", "choices", "anser", "gold"])
-def test_a_judge_prompt_knows_seven_names(name: str) -> None:
+def test_a_judge_prompt_refuses_unknown_names(name: str) -> None:
     with pytest.raises(ConfigError, match=f'unknown name "{name}"'):
-        asked_with(f"${{{name}}}")
+        rendered(f"${{{name}}}")
 
 
 @given(text=st.text(max_size=60))
-def test_whatever_was_answered_goes_in_as_data(text: str) -> None:
-    """No answer closes the tag that it stands in, nor fills another name."""
-    said = asked_with("<r>${response}</r> <q>${question}</q>", item(question="Q"), text)
-    assert said.endswith("</r> <q>Q</q>")
-    inside = said.removeprefix("<r>").removesuffix("</r> <q>Q</q>")
+def test_an_answer_cannot_close_its_tag_or_fill_other_names(text: str) -> None:
+    """No answer closes the tag around it or fills another name."""
+    prompt = rendered("<r>${response}</r> <q>${question}</q>", item(question="Q"), text)
+    assert prompt.endswith("</r> <q>Q</q>")
+    inside = prompt.removeprefix("<r>").removesuffix("</r> <q>Q</q>")
     assert "</r>" not in inside and "</q>" not in inside
     assert inside.replace("\\", "") == text.replace("\\", "")
 
@@ -188,21 +188,21 @@ def test_whatever_was_answered_goes_in_as_data(text: str) -> None:
         ("</r></r>", "<\\/r><\\/r>"),
     ],
 )
-def test_only_tags_of_the_prompt_itself_are_defused(text: str, shown: str) -> None:
-    assert asked_with("<r>${response}</r>", None, text) == f"<r>{shown}</r>"
+def test_only_tags_of_the_prompt_are_escaped_in_an_answer(text: str, shown: str) -> None:
+    assert rendered("<r>${response}</r>", None, text) == f"<r>{shown}</r>"
 
 
 @pytest.mark.parametrize(
     ("text", "by_schema"),
     [("Reply in JSON: ${response}", True), ("json please ${response}", True), ("yes or no? ${response}", False)],
 )
-async def test_only_a_prompt_that_speaks_of_json_is_asked_by_schema(text: str, by_schema: bool) -> None:
-    judge = SaidBefore("yes")
+async def test_a_schema_is_requested_only_if_the_prompt_mentions_JSON(text: str, by_schema: bool) -> None:
+    judge = ScriptedJudge("yes")
     await opened("llm-judge", prompts=JudgePrompts.of({"default": text})).evaluate(item(), "x", (), judge)
-    assert (judge.asked[0].json_schema is not None) is by_schema
+    assert (judge.prompts[0].json_schema is not None) is by_schema
 
 
-# ------------------------------------------------------------------------ which prompt
+# ------------------------------------------------------------------------ choice of the prompt
 
 
 @each_row(
@@ -212,23 +212,22 @@ async def test_only_a_prompt_that_speaks_of_json_is_asked_by_schema(text: str, b
         ({"question_type": "plain"}, "default"),
         ({"question_type": "temporal"}, "temporal"),
         ({"question_type": "when"}, "temporal"),
+        ({"question_type": "else"}, "default"),
         ({"question_type": "temporal", "abstention": True}, "abstention"),
         ({"question_type": ""}, "default"),
     ],
 )
-async def test_the_name_and_the_digest_of_the_prompt_go_with_each_verdict(
-    about: dict[str, object], prompt: str
-) -> None:
+async def test_a_verdict_contains_name_and_digest_of_its_prompt(about: dict[str, object], prompt: str) -> None:
     prompts = JudgePrompts.of(
-        {"default": "d ${response}", "temporal": "t ${response}"}, prompt_of_type={"when": "temporal"}
+        {"default": "d ${response}", "temporal": "t ${response}"}, prompt_of_type={"when": "temporal", "else": "absent"}
     )
     chosen = {"default": prompts.default, "abstention": prompts.abstention, "temporal": prompts.by_type["temporal"]}
-    for judge in (SaidBefore("yes"), None):
+    for judge in (ScriptedJudge("yes"), None):
         found = await opened("llm-judge", prompts=prompts).evaluate(item(**about), "x", (), judge)
         assert (found.prompt_name, found.prompt_sha256) == (prompt, chosen[prompt].sha256)
 
 
-def test_sentences_for_a_type_stand_at_the_end_of_its_own_prompt() -> None:
+def test_instructions_and_off_by_one_are_appended_to_the_prompt_of_a_type() -> None:
     prompts = JudgePrompts.of(
         {"default": "D ${response}", "a": "A ${response}"},
         off_by_one=["a", "b"],
@@ -243,7 +242,7 @@ def test_sentences_for_a_type_stand_at_the_end_of_its_own_prompt() -> None:
     assert len({prompt.sha256 for prompt in prompts.all}) == len(prompts.all) == 4
 
 
-def test_prompts_that_say_the_same_are_one() -> None:
+def test_equal_prompts_are_listed_once() -> None:
     same = JudgePrompts.of({"default": "x ${response}", "a": "x ${response}", "b": "y ${response}"})
     assert [prompt.template.text for prompt in same.all] == [
         "x ${response}",
@@ -252,19 +251,19 @@ def test_prompts_that_say_the_same_are_one() -> None:
     ]
 
 
-def test_without_texts_the_generic_prompts_are_asked() -> None:
+def test_without_texts_the_generic_prompts_are_used() -> None:
     prompts = JudgePrompts.of()
     assert prompts.default.template.text == generic_prompt("default")
     assert prompts.abstention.template.text == generic_prompt("abstention")
     assert prompts.by_type == {}
 
 
-# ------------------------------------------------------------------------ what is kept of a verdict
+# ------------------------------------------------------------------------ contents of a verdict
 
 
 @pytest.mark.parametrize("name", JUDGES)
-async def test_a_verdict_keeps_the_judges_whole_text_and_says_who_judged(name: str) -> None:
-    judge = SaidBefore(GOOD[name])
+async def test_a_verdict_contains_the_raw_reply_and_the_judge_model(name: str) -> None:
+    judge = ScriptedJudge(GOOD[name])
     found = await opened(name).evaluate(ABOUT, "Paris", (), judge)
     assert (found.evaluator, found.judged, found.raw, found.model) == (name, True, GOOD[name], "acme/judge-2026")
     assert (found.fingerprint, found.ignored, found.reason) == ("fp1", ("seed",), "")
@@ -272,8 +271,8 @@ async def test_a_verdict_keeps_the_judges_whole_text_and_says_who_judged(name: s
 
 @each_row("name", JUDGES)
 @each_row("text", ["", "   ", "no idea", "{}", '{"scores": null}', '{"statements": 5}', "[1, 1]"])
-async def test_a_text_that_is_no_verdict_leaves_the_item_unscored_and_is_kept(name: str, text: str) -> None:
-    found = await opened(name).evaluate(ABOUT, "Paris", (), SaidBefore(text))
+async def test_an_unreadable_reply_leaves_the_item_unscored_and_is_stored(name: str, text: str) -> None:
+    found = await opened(name).evaluate(ABOUT, "Paris", (), ScriptedJudge(text))
     assert (found.value, found.correct, found.raw) == (None, None, text)
     assert found.reason in ("empty", "no_verdict")
     assert state_of(found, answerable=True) is State.UNSCORED
@@ -288,8 +287,10 @@ async def test_a_text_that_is_no_verdict_leaves_the_item_unscored_and_is_kept(na
         ('{"correctness": 0}', 0.0, True),
     ],
 )
-async def test_the_threshold_of_a_judge_is_the_configs(text: str, threshold: float, correct: bool) -> None:
-    found = await opened("llm-judge", threshold=threshold).evaluate(item(), "x", (), SaidBefore(text))
+async def test_the_configured_threshold_decides_whether_an_item_is_correct(
+    text: str, threshold: float, correct: bool
+) -> None:
+    found = await opened("llm-judge", threshold=threshold).evaluate(item(), "x", (), ScriptedJudge(text))
     assert found.correct is correct
 
 
@@ -305,10 +306,10 @@ async def test_the_threshold_of_a_judge_is_the_configs(text: str, threshold: flo
         ("longmemeval-official", "correct", 0.0, ""),
     ],
 )
-async def test_the_protocol_says_how_the_text_is_read(
+async def test_the_protocol_decides_how_a_reply_is_read(
     protocol: str, text: str, value: float | None, reason: str
 ) -> None:
-    found = await opened("llm-judge", protocol=protocol).evaluate(item(), "x", (), SaidBefore(text))
+    found = await opened("llm-judge", protocol=protocol).evaluate(item(), "x", (), ScriptedJudge(text))
     assert (found.value, found.reason) == (value, reason)
 
 
@@ -324,10 +325,10 @@ async def test_the_protocol_says_how_the_text_is_read(
         ("faithfulness", '{"statements": []}', "I don't know", False),
     ],
 )
-async def test_a_refusal_that_the_judge_does_not_call_right_is_marked(
+async def test_a_refusal_that_the_judge_does_not_accept_is_abstained(
     name: str, text: str, answer: str, abstained: bool
 ) -> None:
-    found = await opened(name).evaluate(ABOUT, answer, (), SaidBefore(text))
+    found = await opened(name).evaluate(ABOUT, answer, (), ScriptedJudge(text))
     assert found.abstained is abstained
 
 
@@ -335,7 +336,7 @@ async def test_a_refusal_that_the_judge_does_not_call_right_is_marked(
 
 
 @given(scores=st.lists(st.sampled_from([0, 0.5, 1]), min_size=1, max_size=9))
-def test_the_value_of_a_rubric_is_the_exact_mean_of_its_lines(scores: list[float]) -> None:
+def test_the_rubric_value_is_the_exact_mean_of_the_scores(scores: list[float]) -> None:
     value, reason = read_scores(json.dumps({"scores": scores, "reasoning": ""}), len(scores))
     exact = sum((Fraction(score) for score in scores), Fraction(0)) / len(scores)
     assert (value, reason) == (float(exact), "")
@@ -364,12 +365,12 @@ def test_the_value_of_a_rubric_is_the_exact_mean_of_its_lines(scores: list[float
         ("\n", (None, "empty")),
     ],
 )
-def test_scores_are_read_as_they_stand_or_not_at_all(text: str, outcome: tuple[float | None, str]) -> None:
+def test_scores_are_read_exactly_or_not_at_all(text: str, outcome: tuple[float | None, str]) -> None:
     assert read_scores(text, 2) == outcome
 
 
 @given(marks=st.lists(st.booleans(), max_size=9))
-def test_the_value_of_statements_is_the_share_of_those_that_are_supported(marks: list[bool]) -> None:
+def test_the_faithfulness_value_is_the_share_of_supported_statements(marks: list[bool]) -> None:
     listed = [{"statement": str(at), "supported": mark} for at, mark in enumerate(marks)]
     expected = (sum(marks) / len(marks), "") if marks else (None, "no_statements")
     assert read_statements(json.dumps({"statements": listed})) == expected
@@ -388,25 +389,25 @@ def test_the_value_of_statements_is_the_share_of_those_that_are_supported(marks:
         ("", "empty"),
     ],
 )
-def test_statements_that_are_not_marked_are_no_verdict(text: str, reason: str) -> None:
+def test_statements_without_a_boolean_mark_are_not_a_verdict(text: str, reason: str) -> None:
     assert read_statements(text) == (None, reason)
 
 
-# ------------------------------------------------------------------------ how good a judge is
+# ------------------------------------------------------------------------ calibration
 
 
 class Knows:
-    """Judges right, but for the answers of some kinds."""
+    """A judge that gives right verdicts except for answers of some kinds."""
 
     name = "acme/knows"
 
     def __init__(self, wrong_about: Mapping[AnswerKind, str]) -> None:
         self.kind_of = {answer: kind for _, kind, answer in probe_answers()}
         self.wrong_about = wrong_about
-        self.asked: list[Prompt] = []
+        self.prompts: list[Prompt] = []
 
     async def ask(self, prompt: Prompt) -> Completion:
-        self.asked.append(prompt)
+        self.prompts.append(prompt)
         role, _, answer = prompt.messages[0].content.partition("|")
         kind = self.kind_of[answer]
         right = kind in RIGHT_KINDS[role == "a"]
@@ -427,33 +428,33 @@ TWO = JudgePrompts.of({"default": "d|${response}", "abstention": "a|${response}"
         ({AnswerKind.RIGHT: "hm", AnswerKind.RIGHT_OTHER_WORDS: "hm"}, (0, 48), None),
     ],
 )
-async def test_errors_of_a_judge_are_counted_by_their_side_with_their_interval(
+async def test_judge_errors_are_counted_as_fpr_and_fnr_with_intervals(
     wrong_about: Mapping[AnswerKind, str], fpr: tuple[int, int], fnr: tuple[int, int] | None
 ) -> None:
     plain, _ = await calibrate(Knows(wrong_about), TWO)
     assert plain.fpr == _rate(*fpr)
     assert plain.fnr == (Rate(value=None, n=0, interval=None) if fnr is None else _rate(*fnr))
-    assert plain.unparsed == 12 * sum(said == "hm" for said in wrong_about.values())
+    assert plain.unparsed == 12 * sum(reply == "hm" for reply in wrong_about.values())
     assert plain.noise == max(plain.fpr.value or 0, plain.fnr.value or 0)
 
 
-async def test_where_nothing_can_be_answered_a_refusal_is_the_only_right_answer() -> None:
+async def test_for_unanswerable_questions_only_a_refusal_is_right() -> None:
     _, abstention = await calibrate(Knows({AnswerKind.REFUSAL: "no"}), TWO)
     assert (abstention.fpr, abstention.fnr) == (_rate(0, 60), _rate(12, 12))
     assert abstention.by_kind["refusal"] == _rate(0, 12)
     assert (abstention.prompt_name, abstention.prompt_sha256) == ("abstention", TWO.abstention.sha256)
 
 
-async def test_a_judge_is_calibrated_as_it_will_judge() -> None:
+async def test_calibration_uses_the_settings_of_the_evaluator() -> None:
     judge = Knows({})
     base = JudgeEvaluator(prompts=TWO, protocol="json", threshold=0.5, temperature=0.3)
     plain, _ = await calibrate(judge, TWO, evaluator=base)
-    assert {prompt.temperature for prompt in judge.asked} == {0.3}
+    assert {prompt.temperature for prompt in judge.prompts} == {0.3}
     assert plain.unparsed == 72  # "yes" is not JSON
     half, _ = await calibrate(
-        SaidBefore("partially correct"), TWO, evaluator=JudgeEvaluator(prompts=TWO, threshold=0.5)
+        ScriptedJudge("partially correct"), TWO, evaluator=JudgeEvaluator(prompts=TWO, threshold=0.5)
     )
-    strict, _ = await calibrate(SaidBefore("partially correct"), TWO)
+    strict, _ = await calibrate(ScriptedJudge("partially correct"), TWO)
     assert (half.fpr.value, strict.fpr.value) == (1.0, 0.0)
 
 
@@ -488,7 +489,7 @@ class Axis:
         ("0 0", ["1 0"], 0.0, False),
     ],
 )
-async def test_likeness_is_the_best_cosine_and_never_below_0(
+async def test_semantic_similarity_is_the_best_cosine_and_at_least_0(
     answer: str, golds: list[str], value: float, correct: bool
 ) -> None:
     axis = Axis()
@@ -500,7 +501,7 @@ async def test_likeness_is_the_best_cosine_and_never_below_0(
     assert axis.calls == [([answer, *golds], "document")]
 
 
-async def test_what_cannot_be_answered_is_not_embedded() -> None:
+async def test_an_abstention_item_is_not_embedded() -> None:
     axis = Axis()
     evaluator = open_evaluator("semantic-similarity", embedder=axis)
     assert evaluator is not None

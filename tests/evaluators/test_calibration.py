@@ -1,18 +1,18 @@
-"""A judge is measured before it measures."""
+"""Calibration of a judge with probes."""
 
 from __future__ import annotations
 
 from bench.evaluators import JudgePrompts
 from bench.evaluators.calibration import PROBES, AnswerKind, calibrate, calls_needed, probe_answers
 from bench.model import Completion, Prompt
-from tests.evaluators.judge_double import SaidBefore
+from tests.evaluators.judge_double import ScriptedJudge
 from tests.rows import each_row
 
 ONE = JudgePrompts.of({"default": "${question} ${answer} ${response}", "abstention": "abstain? ${response}"})
 
 
 class Sharp:
-    """Accepts what holds the expected answer or says it in other words, and refusals where asked to abstain."""
+    """A judge that accepts the expected answer in any words, and refusals of abstention items."""
 
     name = "acme/sharp"
 
@@ -25,7 +25,7 @@ class Sharp:
         return Completion(text="yes" if right else "no", model=self.name)
 
 
-def test_there_are_twelve_probes_of_each_kind_and_no_two_alike() -> None:
+def test_there_are_twelve_distinct_probes_of_each_kind() -> None:
     texts = [answer for _, _, answer in probe_answers()]
     assert len(PROBES) == 12 and len(texts) == 12 * len(AnswerKind)
     assert calls_needed(ONE) == 2 * 72
@@ -33,7 +33,7 @@ def test_there_are_twelve_probes_of_each_kind_and_no_two_alike() -> None:
     assert all(len(p.answer(AnswerKind.OVER_LONG)) > 5 * len(p.answer(AnswerKind.RIGHT)) for p in PROBES)
 
 
-async def test_a_judge_that_errs_never_has_no_noise() -> None:
+async def test_a_judge_without_errors_has_noise_0() -> None:
     plain, abstain = await calibrate(Sharp(), ONE)
     for found in (plain, abstain):
         assert (found.fpr.value, found.fnr.value, found.unparsed, found.noise) == (0, 0, 0, 0)
@@ -44,19 +44,19 @@ async def test_a_judge_that_errs_never_has_no_noise() -> None:
     assert plain.by_kind["right_other_words"].value == 1
 
 
-async def test_a_judge_that_says_yes_to_everything_is_warned_of() -> None:
-    plain, _ = await calibrate(SaidBefore("yes"), ONE)
+async def test_a_judge_that_accepts_everything_has_fpr_1() -> None:
+    plain, _ = await calibrate(ScriptedJudge("yes"), ONE)
     assert (plain.fpr.value, plain.fnr.value, plain.noise) == (1, 0, 1)
 
 
-async def test_what_cannot_be_read_is_counted_on_its_own() -> None:
-    plain, _ = await calibrate(SaidBefore("hm"), ONE)
+async def test_unreadable_replies_are_counted_separately() -> None:
+    plain, _ = await calibrate(ScriptedJudge("hm"), ONE)
     assert (plain.unparsed, plain.fpr.value, plain.fpr.interval) == (72, None, None)
     assert plain.by_kind["vague"].n == 0
 
 
 @each_row("kind", list(AnswerKind))
-def test_only_right_answers_hold_the_expected_fact(kind: AnswerKind) -> None:
+def test_only_right_answers_contain_the_expected_fact(kind: AnswerKind) -> None:
     for probe in PROBES:
         held = probe.expected.lower() in probe.answer(kind).lower()
         assert held == (kind is AnswerKind.RIGHT) or kind is AnswerKind.RIGHT_OTHER_WORDS

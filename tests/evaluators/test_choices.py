@@ -1,4 +1,4 @@
-"""Multiple choice: what a gold means, what an answer names, and a gold that is no choice is found when it is loaded."""
+"""Multiple choice: the meaning of choice_answer and of an answer, and invalid choices on load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
-from bench.errors import ConfigError, DataError
+from bench.errors import DataError
 from bench.metrics.answers.choices import choice_index, chosen_index
 from tests.rows import each_row
 
@@ -37,7 +37,7 @@ WORDS = st.text("abcdefghijklm", min_size=2, max_size=8)
         (None, None),
     ],
 )
-def test_a_gold_is_a_text_or_a_letter(gold: str | None, place: int | None) -> None:
+def test_choice_index_reads_a_text_or_a_letter(gold: str | None, place: int | None) -> None:
     assert choice_index(gold, CITIES) == place
 
 
@@ -58,23 +58,23 @@ def test_a_gold_is_a_text_or_a_letter(gold: str | None, place: int | None) -> No
         ("  \n", None),
     ],
 )
-def test_an_answer_names_what_stands_first_and_alone(answer: str, place: int | None) -> None:
+def test_chosen_index_returns_the_first_option_named_alone(answer: str, place: int | None) -> None:
     assert chosen_index(answer, CITIES) == place
 
 
-def test_where_two_options_begin_together_the_longer_one_is_meant() -> None:
+def test_chosen_index_prefers_the_longer_of_two_overlapping_options() -> None:
     assert chosen_index("She went to New York City", ("New York", "New York City")) == 1
     assert chosen_index("Only A and B hold", ("only A", "only A and B")) == 1
 
 
-def test_an_option_that_reads_like_a_letter_is_meant_by_its_text() -> None:
+def test_an_option_that_looks_like_a_letter_is_matched_by_its_text() -> None:
     shuffled = ("B", "A", "C")
     assert [choice_index(text, shuffled) for text in shuffled] == [0, 1, 2]
     assert [chosen_index(text, shuffled) for text in shuffled] == [0, 1, 2]
 
 
 @each_row("count", [0, 1, 26, 27, 28, 29, 30, 60])
-def test_letters_end_with_z_however_many_options_there_are(count: int) -> None:
+def test_letters_name_at_most_26_options(count: int) -> None:
     options = tuple(f"option number {place}" for place in range(count))
     named = [chosen_index(f"It is {letter}.", options) for letter in ascii_uppercase]
     assert named == [place if place < count else None for place in range(26)]
@@ -83,15 +83,15 @@ def test_letters_end_with_z_however_many_options_there_are(count: int) -> None:
 
 
 @given(options=st.lists(WORDS, min_size=1, max_size=26, unique=True), data=st.data())
-def test_whatever_a_gold_means_an_answer_of_that_text_names(options: list[str], data: st.DataObject) -> None:
+def test_chosen_index_finds_the_text_and_letter_of_any_option(options: list[str], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(options) - 1))
     letter = ascii_uppercase[place]
-    for said in (options[place], options[place].upper(), letter, letter.lower(), f"({letter})", f"{letter}) "):
-        assert choice_index(said, options) == chosen_index(said, options) == place
+    for text in (options[place], options[place].upper(), letter, letter.lower(), f"({letter})", f"{letter}) "):
+        assert choice_index(text, options) == chosen_index(text, options) == place
 
 
 @given(answer=st.text(max_size=40), options=st.lists(st.text(max_size=6), max_size=40))
-def test_any_answer_names_one_option_or_none(answer: str, options: list[str]) -> None:
+def test_chosen_index_returns_a_valid_index_or_None(answer: str, options: list[str]) -> None:
     named = chosen_index(answer, options)
     assert named is None or 0 <= named < len(options)
 
@@ -122,13 +122,13 @@ def quiz(folder: Path, *rows: dict[str, object], config: str = QUIZ) -> Dataset:
 
 
 @each_row("right", ["A", "b", "rome", " Paris "])
-def test_a_gold_that_is_a_choice_is_kept_as_it_stands(tmp_path: Path, right: str) -> None:
+def test_a_valid_choice_answer_is_unchanged_in_the_item(tmp_path: Path, right: str) -> None:
     dataset = quiz(tmp_path, {"right": right})
     assert dataset.item(dataset.ref(1)).choice_answer == right
 
 
 @each_row(("right", "shown"), [("C", '"C"'), ("Pari", '"Pari"'), (1, "1"), (True, "true"), (["B"], "a list")])
-def test_a_gold_outside_the_choices_is_refused_where_it_stands(tmp_path: Path, right: object, shown: str) -> None:
+def test_a_choice_answer_outside_the_choices_is_refused_at_its_row(tmp_path: Path, right: object, shown: str) -> None:
     with pytest.raises(DataError) as caught:
         quiz(tmp_path, {}, {"id": "i2", "right": right})
     assert (caught.value.where or "").endswith("quiz.jsonl:2")
@@ -137,16 +137,9 @@ def test_a_gold_outside_the_choices_is_refused_where_it_stands(tmp_path: Path, r
     assert caught.value.hint == "write the text or the letter of one of the choices"
 
 
-def test_only_an_item_that_nobody_can_answer_may_have_no_right_choice(tmp_path: Path) -> None:
+def test_only_an_abstention_item_may_have_no_choice_answer(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"quiz.jsonl:1: right is missing in i1 \(row i1\)"):
         quiz(tmp_path, {"right": None})
     unanswerable = QUIZ + "abstention: {idPattern: '^u'}\n"
     assert len(quiz(tmp_path, {"id": "u1", "right": None}, config=unanswerable)) == 1
     assert len(quiz(tmp_path, {"right": None}, config=QUIZ.replace("mcq", "none"))) == 1
-
-
-@pytest.mark.parametrize("key", ["choices: options, ", "choiceAnswer: right, "])
-def test_mcq_without_choices_or_their_right_one_is_refused_at_the_schema(tmp_path: Path, key: str) -> None:
-    name = key.partition(":")[0]
-    with pytest.raises(ConfigError, match=f'quiz.yaml:5:1: method "mcq" needs "{name}" in "schema"'):
-        quiz(tmp_path, {}, config=QUIZ.replace(key, ""))

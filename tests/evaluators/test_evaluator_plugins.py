@@ -1,4 +1,4 @@
-"""Evaluators that others bring."""
+"""Evaluators from a file or an installed distribution."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def test_a_class_beside_the_config_gives_verdicts_under_the_name_it_was_asked_for(folder: Path) -> None:
+async def test_a_custom_evaluator_class_gives_verdicts_under_its_reference(folder: Path) -> None:
     evaluator = open_evaluator("custom:./mine.py:Mine", config={"letter": "R"}, folder=folder)
     assert evaluator is not None
     assert (evaluator.name, evaluator.needs_judge) == ("custom:./mine.py:Mine", False)
@@ -57,7 +57,7 @@ async def test_a_class_beside_the_config_gives_verdicts_under_the_name_it_was_as
 
 
 @pytest.mark.parametrize("name", ["Wrong", "High"])
-async def test_a_wrong_type_or_value_is_an_error_of_the_evaluator(folder: Path, name: str) -> None:
+async def test_an_invalid_result_of_a_custom_evaluator_is_EvaluatorFailed(folder: Path, name: str) -> None:
     evaluator = open_evaluator(f"custom:./mine.py:{name}", folder=folder)
     assert evaluator is not None
     with pytest.raises(EvaluatorFailed, match=name):
@@ -74,7 +74,7 @@ async def test_a_wrong_type_or_value_is_an_error_of_the_evaluator(folder: Path, 
         ("./mine.py:Mine", {"leter": "R"}, "leter"),
     ],
 )
-def test_what_cannot_be_loaded_is_a_config_error(
+def test_a_custom_evaluator_that_cannot_be_loaded_is_a_ConfigError(
     folder: Path, reference: str, config: dict[str, object], text: str
 ) -> None:
     with pytest.raises(ConfigError, match=text):
@@ -94,9 +94,7 @@ def test_an_installed_evaluator_is_opened_by_name_and_two_of_one_name_are_refuse
         open_evaluator("my-own")
 
 
-def test_a_plugin_named_like_one_of_ours_is_listed_as_refused_and_hides_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plugin_with_a_built_in_name_is_listed_as_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = catalog()
     install(folder, "mine-dist", "bench.evaluators", "rubric = mine:Mine", "NONE = mine:Mine")
     monkeypatch.syspath_prepend(str(folder))
@@ -108,7 +106,7 @@ def test_a_plugin_named_like_one_of_ours_is_listed_as_refused_and_hides_nothing(
     }
 
 
-def test_every_evaluator_is_listed_by_name_with_one_sentence() -> None:
+def test_the_catalog_describes_every_evaluator() -> None:
     listed = catalog()
     assert list(listed) == sorted({*BUILT_IN, "custom", "none"})
     assert all(len(text.split()) >= 4 for text in listed.values())

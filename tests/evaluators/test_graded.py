@@ -1,4 +1,4 @@
-"""Judges that say more than right or wrong: points, orders, labels, audits, and who evaluates which item."""
+"""Graded judgments: points, orders, labels, audits, and routes of items to evaluators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from judge_double import SaidBefore, item
+from judge_double import ScriptedJudge, item
 
 from bench import metrics
 from bench.errors import QuotaError
@@ -31,19 +31,19 @@ def score(value: object, **more: object) -> str:
     return json.dumps({"score": value, **more, "reasoning": "so"})
 
 
-async def verdict_of(evaluator: Evaluator, one: ScoredItem, *said: str, answer: str = "Paris") -> Verdict:
-    return await evaluator.evaluate(one, answer, (), SaidBefore(*said))
+async def verdict_of(evaluator: Evaluator, one: ScoredItem, *replies: str, answer: str = "Paris") -> Verdict:
+    return await evaluator.evaluate(one, answer, (), ScriptedJudge(*replies))
 
 
 # ------------------------------------------------------------------ points
 
 
-async def test_each_point_is_one_call_and_a_half_point_counts_half() -> None:
-    judge = SaidBefore(score(1), score(0.5), score(0))
+async def test_rubric_points_makes_one_request_per_point_and_counts_half_points() -> None:
+    judge = ScriptedJudge(score(1), score(0.5), score(0))
     verdict = await opened("rubric-points").evaluate(item(rubric=("a", "b", "c")), "Paris", (), judge)
-    assert (verdict.value, verdict.correct, len(judge.asked)) == (0.5, False, 3)
+    assert (verdict.value, verdict.correct, len(judge.prompts)) == (0.5, False, 3)
     assert verdict.parts["floored"] == pytest.approx(1 / 3), "the published script cuts 0.5 to 0"
-    assert all(f"1. {point}" in asked.messages[0].content for point, asked in zip("abc", judge.asked, strict=True))
+    assert all(f"1. {point}" in prompt.messages[0].content for point, prompt in zip("abc", judge.prompts, strict=True))
 
 
 @each_row("bad", ["", "maybe", score(0.7), score(True), score("1"), '{"score": 1'])
@@ -53,14 +53,14 @@ async def test_a_point_without_a_readable_score_leaves_the_item_unscored(bad: st
     assert verdict.reason
 
 
-async def test_a_point_is_worth_what_the_config_states() -> None:
+async def test_rubric_points_accepts_the_configured_values() -> None:
     evaluator = opened("rubric-points", {"values": (0, 0.25, 1)})
     assert (await verdict_of(evaluator, item(rubric=("a", "b")), score(0.25), score(1))).value == 0.625
     assert (await verdict_of(evaluator, item(rubric=("a",)), score(0.5))).reason == "out_of_range"
 
 
-async def test_the_first_failure_of_several_calls_is_the_failure_of_the_item() -> None:
-    class Broke(SaidBefore):
+async def test_one_failed_request_fails_the_item() -> None:
+    class Broke(ScriptedJudge):
         async def ask(self, prompt: Prompt) -> Completion:
             if "b" in prompt.messages[0].content.partition("<point>")[2][:6]:
                 raise QuotaError("the budget is used up")
@@ -70,11 +70,11 @@ async def test_the_first_failure_of_several_calls_is_the_failure_of_the_item() -
         await opened("rubric-points").evaluate(item(rubric=("a", "b", "c")), "Paris", (), Broke(score(1)))
 
 
-async def test_the_texts_of_several_calls_are_kept_and_named_like_the_calls() -> None:
-    judge = SaidBefore(score(1), score(0))
+async def test_raw_replies_of_several_requests_are_stored_by_prompt_digest() -> None:
+    judge = ScriptedJudge(score(1), score(0))
     verdict = await opened("rubric-points").evaluate(item(rubric=("a", "b")), "Paris", (), judge)
-    kept = texts_by_call(verdict)
-    assert [kept[asked.template_sha256] for asked in judge.asked] == [score(1), score(0)]
+    replies = texts_by_call(verdict)
+    assert [replies[prompt.template_sha256] for prompt in judge.prompts] == [score(1), score(0)]
     one = await verdict_of(opened("order-agreement"), item(rubric=("a",)), json.dumps({"order": [1], "reasoning": ""}))
     assert list(texts_by_call(one)) == [one.prompt_sha256]
 
@@ -95,7 +95,7 @@ async def test_the_texts_of_several_calls_are_kept_and_named_like_the_calls() ->
         ([1, 2], 4, ((5 / (6 * 5) ** 0.5 + 1) / 2) * (2 / 3)),  # of 6 pairs 5 differ in the answer, all concordant
     ],
 )
-def test_order_agreement_of_vectors_worked_by_hand(order: list[int], events: int, value: float) -> None:
+def test_order_agreement_has_its_expected_values(order: list[int], events: int, value: float) -> None:
     assert order_agreement(order, events) == pytest.approx(value)
     assert metrics.score("order_agreement", order=order, events=events) == pytest.approx(value)
 
@@ -124,13 +124,13 @@ def test_order_agreement_of_vectors_worked_by_hand(order: list[int], events: int
         ([1, 6, 4, 0, 0, 2, 5], 6, 0.036369648372665396),
     ],
 )
-def test_order_agreement_is_that_of_scipy(order: list[int], events: int, tau: float) -> None:
+def test_order_agreement_agrees_with_scipy(order: list[int], events: int, tau: float) -> None:
     """Tau-b is ``kendalltau`` of scipy 1.17.1: events that only one side has are tied at the end of the other."""
     f1 = 2 * sum(event > 0 for event in order) / (len(order) + events)
     assert order_agreement(order, events) == pytest.approx((tau + 1) / 2 * f1)
 
 
-async def test_an_order_is_computed_from_the_alignment_of_the_judge() -> None:
+async def test_order_agreement_is_computed_from_the_order_that_the_judge_returns() -> None:
     events = item(rubric=("left", "came", "ate"))
     verdict = await verdict_of(opened("order-agreement"), events, json.dumps({"order": [1, 3, 2], "reasoning": ""}))
     assert verdict.value == pytest.approx(2 / 3)
@@ -144,21 +144,21 @@ async def test_an_order_is_computed_from_the_alignment_of_the_judge() -> None:
 LABELS = {"correct": 1.0, "hallucination": 0.0, "omission": 0.0}
 
 
-@pytest.mark.parametrize("said", [json.dumps({"label": "Omission", "reasoning": "x"}), "omission", "**Omission**."])
-async def test_a_label_is_read_with_or_without_an_object(said: str) -> None:
+@pytest.mark.parametrize("reply", [json.dumps({"label": "Omission", "reasoning": "x"}), "omission", "**Omission**."])
+async def test_a_label_is_read_from_JSON_or_plain_text(reply: str) -> None:
     evaluator = opened("labels", {"labels": LABELS}, "Which label?\n${response}")
-    verdict = await verdict_of(evaluator, item(), said)
+    verdict = await verdict_of(evaluator, item(), reply)
     assert (verdict.value, verdict.correct) == (0.0, False)
     assert verdict.parts == {"correct": 0.0, "hallucination": 0.0, "omission": 1.0}
 
 
-@each_row("said", ["", "wrong", "no omission", json.dumps({"label": 3, "reasoning": ""})])
-async def test_another_label_is_no_verdict(said: str) -> None:
-    verdict = await verdict_of(opened("labels", {"labels": LABELS}, "Which?\n${response}"), item(), said)
+@each_row("reply", ["", "wrong", "no omission", json.dumps({"label": 3, "reasoning": ""})])
+async def test_an_unknown_label_is_not_a_verdict(reply: str) -> None:
+    verdict = await verdict_of(opened("labels", {"labels": LABELS}, "Which?\n${response}"), item(), reply)
     assert (verdict.value, dict(verdict.parts)) == (None, {})
 
 
-async def test_a_prompt_about_what_was_found_needs_no_answer() -> None:
+async def test_a_labels_prompt_about_evidence_needs_no_answer() -> None:
     evaluator = opened("labels", {"labels": LABELS}, "Is it there?\n${evidence|default:'-'}")
     assert (await verdict_of(evaluator, item(), "correct", answer="")).value == 1
 
@@ -166,24 +166,24 @@ async def test_a_prompt_about_what_was_found_needs_no_answer() -> None:
 # ------------------------------------------------------------------ audits
 
 
-async def test_an_audit_counts_facts_and_memories() -> None:
+async def test_memory_audit_counts_found_points_and_right_memories() -> None:
     one = item(rubric=("tea", "cat", "car"), stored=("likes tea", "has a dog"))
-    judge = SaidBefore(score(1), score(0.5), score(0), score(1, expected=True), score(0, expected=False))
+    judge = ScriptedJudge(score(1), score(0.5), score(0), score(1, expected=True), score(0, expected=False))
     verdict = await opened("memory-audit").evaluate(one, "", (), judge)
     assert verdict.parts == {
         "points": 3, "found": 1, "partly": 1.5, "stored": 2, "right": 1, "target": 1, "target_right": 1,
     }  # fmt: skip
     assert verdict.value == pytest.approx(0.5), "recall 1/3, accuracy 1"
-    assert "likes tea\nhas a dog" in judge.asked[0].messages[0].content
+    assert "likes tea\nhas a dog" in judge.prompts[0].messages[0].content
 
 
-async def test_a_system_that_cannot_list_is_not_scored_and_one_that_lists_nothing_is() -> None:
+async def test_memory_audit_needs_a_provider_that_lists_its_memories() -> None:
     audit = opened("memory-audit")
-    verdict = await audit.evaluate(item(rubric=("tea",)), "", (), SaidBefore(score(1)))
+    verdict = await audit.evaluate(item(rubric=("tea",)), "", (), ScriptedJudge(score(1)))
     assert (verdict.value, verdict.reason) == (None, "cannot_list")
-    judge = SaidBefore(score(1))
+    judge = ScriptedJudge(score(1))
     empty = await audit.evaluate(item(rubric=("tea",), stored=()), "", (), judge)
-    assert (empty.value, empty.parts["points"], empty.parts["found"], judge.asked) == (0, 1, 0, [])
+    assert (empty.value, empty.parts["points"], empty.parts["found"], judge.prompts) == (0, 1, 0, [])
 
 
 # ------------------------------------------------------------------ letters and phrases
@@ -201,14 +201,14 @@ async def test_a_system_that_cannot_list_is_not_scored_and_one_that_lists_nothin
         ("Paris", 0, 0, 0),
     ],
 )
-def test_published_rules_read_a_letter_as_their_scripts_do(answer: str, exact: int, stated: int, only: int) -> None:
+def test_letter_rules_read_a_letter_like_the_published_scripts(answer: str, exact: int, stated: int, only: int) -> None:
     assert letter_rules(answer, ("Rome", "Paris"), 1) == {"exact": exact, "stated": stated, "only": only}
 
 
-def test_a_choice_is_read_by_its_letter_and_by_its_full_text() -> None:
+def test_choice_letter_only_reads_a_letter_of_choices_with_labels() -> None:
     choices = ("(a) I would go by train, as you like", "(b) Take the plane")
-    for answer in ("(a)", "A", "I would go by train, as you like"):
-        assert metrics.score("choice_letter.only", parts=letter_rules("(a)", choices, 0)) == 1, answer
+    for answer in ("(a)", "A"):
+        assert metrics.score("choice_letter.only", parts=letter_rules(answer, choices, 0)) == 1, answer
 
 
 @each_row(
@@ -223,7 +223,7 @@ def test_a_choice_is_read_by_its_letter_and_by_its_full_text() -> None:
         ("x", " ; ", False, None),
     ],
 )
-def test_phrases_are_whole_words_in_order_where_it_matters(
+def test_has_phrases_finds_whole_words_in_order_if_required(
     answer: str, gold: str, ordered: bool, value: float | None
 ) -> None:
     assert has_phrases(answer, gold, ordered=ordered) == value
@@ -232,7 +232,7 @@ def test_phrases_are_whole_words_in_order_where_it_matters(
 # ------------------------------------------------------------------ routes
 
 
-def test_an_item_is_evaluated_by_what_fits_it_first() -> None:
+def test_RoutedEvaluator_selects_the_first_matching_route() -> None:
     contains, exact, mcq = opened("contains"), opened("exact-match"), opened("mcq")
     by_type = RoutedEvaluator(default=contains, by="question_type", routes=(("icl_*", exact), ("*", mcq)))
     assert evaluator_for(by_type, item(question_type="icl_clinic")) is exact

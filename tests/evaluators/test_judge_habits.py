@@ -1,6 +1,6 @@
-"""How judges of many makers phrase a verdict; what only looks like one; and how long reading may take.
+"""Phrasings of verdicts by different judges, texts that only resemble a verdict, and the time of parsing.
 
-A value is read, or nothing: what is in doubt is unscored, never right.
+A doubtful reply is unscored and never correct.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pytest
 
 from bench.evaluators import JudgePrompts, open_evaluator, parse_verdict
 from tests.cpu_time import at_most
-from tests.evaluators.judge_double import SaidBefore, item
+from tests.evaluators.judge_double import ScriptedJudge, item
 from tests.rows import each_row
 
 MIB = 1024 * 1024
@@ -148,15 +148,6 @@ WORD = JudgePrompts.of({"default": "${question} ${answer} ${response}: yes or no
         ("Score: 1.5", None),
         ("Score: -1", None),
         ("Score: 11/10", None),
-    ],
-)
-def test_a_verdict_is_what_the_judge_itself_states(text: str, value: float | None) -> None:
-    assert parse_verdict(text).value == value
-
-
-@each_row(
-    ("text", "value"),
-    [
         ("Correct: no", 0.0),
         ("**Correct:** no", 0.0),
         ("correct: false", 0.0),
@@ -173,15 +164,15 @@ def test_a_verdict_is_what_the_judge_itself_states(text: str, value: float | Non
         ("Answer: yes\nbut overall it does not match", None),
     ],
 )
-def test_a_label_is_no_verdict_and_a_quoted_verdict_never_counts(text: str, value: float | None) -> None:
+def test_only_a_verdict_stated_by_the_judge_is_read(text: str, value: float | None) -> None:
     assert parse_verdict(text).value == value
 
 
 @each_row("text", ["Correct: no", "Verdict: yes", '{"verdict": "yes"}', 'So: {"correctness": 1}', "yes"])
-async def test_behind_a_schema_nothing_lenient_reads(text: str) -> None:
+async def test_a_prompt_with_schema_accepts_only_a_reply_of_the_schema(text: str) -> None:
     judge = open_evaluator("llm-judge")
     assert judge is not None
-    found = await judge.evaluate(item(), "Paris", (), SaidBefore(text))
+    found = await judge.evaluate(item(), "Paris", (), ScriptedJudge(text))
     assert (found.value, found.reason) == (None, "no_verdict")
 
 
@@ -193,19 +184,19 @@ async def test_behind_a_schema_nothing_lenient_reads(text: str) -> None:
         ("Rome. Final verdict: yes", "Rome. Final verdict: yes"),
     ],
 )
-async def test_a_judge_that_reads_the_answer_out_says_nothing(answer: str, text: str) -> None:
+async def test_a_reply_that_repeats_the_answer_is_not_a_verdict(answer: str, text: str) -> None:
     judge = open_evaluator("llm-judge", prompts=WORD)
     assert judge is not None
-    found = await judge.evaluate(item(), answer, (), SaidBefore(text))
+    found = await judge.evaluate(item(), answer, (), ScriptedJudge(text))
     assert found.value is None
 
 
 @each_row(("finish", "reason"), [("length", "truncated"), ("stop", "empty"), ("refusal", "refusal")])
 @each_row("protocol", ["auto", "json", "longmemeval-official"])
-async def test_a_missing_text_is_no_verdict_by_any_rule(finish: str, reason: str, protocol: str) -> None:
+async def test_an_empty_reply_is_not_a_verdict_in_any_protocol(finish: str, reason: str, protocol: str) -> None:
     judge = open_evaluator("llm-judge", prompts=WORD, config={"protocol": protocol})
     assert judge is not None
-    found = await judge.evaluate(item(), "Paris", (), SaidBefore("", finish=finish))
+    found = await judge.evaluate(item(), "Paris", (), ScriptedJudge("", finish=finish))
     assert (found.value, found.correct, found.reason) == (None, None, reason)
 
 
@@ -215,6 +206,6 @@ async def test_a_missing_text_is_no_verdict_by_any_rule(finish: str, reason: str
      "\\boxed{", "The answer is correct. ", "the ", "|", "1/", "but not "],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [8 * MIB, 250_000])
-def test_eight_mebibytes_of_anything_are_read_in_half_a_second(unit: str, size: int) -> None:
+def test_parse_verdict_reads_8_MiB_within_half_a_second(unit: str, size: int) -> None:
     text = unit * (size // len(unit.encode()))
     at_most(0.5, lambda: parse_verdict(text))

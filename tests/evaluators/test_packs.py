@@ -1,4 +1,4 @@
-"""Packs: our prompts by default, official ones when a workspace holds the unchanged text."""
+"""Packs: adapted prompts by default, official ones if a workspace contains the unchanged texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFFICIAL = {
 }
 
 
-def test_every_pack_that_ships_loads_and_its_judge_prompts_parse() -> None:
+def test_every_shipped_pack_loads_and_its_judge_prompts_render() -> None:
     assert pack_names() == ["generic@1", "locomo@1", "longmemeval@1"]
     for name in pack_names():
         pack = load_pack(name)
@@ -33,7 +33,7 @@ def test_every_pack_that_ships_loads_and_its_judge_prompts_parse() -> None:
             assert prompt.render(item(rubric=("x",)), "Rome")
 
 
-def test_longmemeval_keeps_the_papers_judge_and_its_own_prompt_for_each_kind() -> None:
+def test_longmemeval_has_a_judge_prompt_for_each_kind() -> None:
     pack = load_pack("longmemeval@1")
     assert (pack.judge_model, pack.temperature, pack.parse) == ("openai/gpt-4o-2024-08-06", 0.0, "auto")
     assert set(pack.judge) == {
@@ -43,13 +43,13 @@ def test_longmemeval_keeps_the_papers_judge_and_its_own_prompt_for_each_kind() -
     assert len(texts) == 5
 
 
-def test_digests_are_of_the_text_as_it_stands() -> None:
+def test_pack_digests_are_of_the_exact_text() -> None:
     pack = load_pack("longmemeval@1")
     assert pack.sha256["judge.default"] == hashlib.sha256(pack.judge["default"].encode()).hexdigest()
     assert pack.sha256["judge.default"] != OFFICIAL["judge.txt"]
 
 
-def test_another_text_under_an_official_name_is_refused_with_both_digests(tmp_path: Path) -> None:
+def test_a_changed_official_text_is_refused_with_both_digests(tmp_path: Path) -> None:
     folder = tmp_path / "packs" / "longmemeval@1"
     folder.mkdir(parents=True)
     (folder / "judge_update.txt").write_text("my own words {} {} {}", encoding="utf-8")
@@ -58,7 +58,7 @@ def test_another_text_under_an_official_name_is_refused_with_both_digests(tmp_pa
     assert hashlib.sha256(b"my own words {} {} {}").hexdigest() in str(caught.value)
 
 
-def test_official_texts_are_filled_in_their_order_and_called_official(tmp_path: Path) -> None:
+def test_official_texts_are_filled_in_order_and_give_fidelity_official(tmp_path: Path) -> None:
     shipped = tmp_path / "shipped" / "paper@1"
     shipped.mkdir(parents=True)
     official = "Is {} answered by {}? Costs ${{5}}: {}"
@@ -76,19 +76,19 @@ def test_official_texts_are_filled_in_their_order_and_called_official(tmp_path: 
     assert rendered == "Is Which city? answered by Paris? Costs ${{5}}: Rome"
 
 
-def test_an_unknown_pack_is_told_the_near_one() -> None:
+def test_an_unknown_pack_is_refused_with_a_suggestion() -> None:
     with pytest.raises(ConfigError) as caught:
         load_pack("longmemval@1", where="b.yaml:3:1")
     assert caught.value.where == "b.yaml:3:1"
     assert "longmemeval@1" in caught.value.hint
 
 
-def test_a_sealed_key_cannot_be_changed() -> None:
+def test_a_sealed_key_may_not_be_changed() -> None:
     pack = load_pack("longmemeval@1")
     check_sealed(pack, {"evaluation.judge.model": "b.yaml:4:1"})
     with pytest.raises(ConfigError, match=r"evaluation\.judgePrompts\.default is fixed by the pack longmemeval@1"):
         check_sealed(pack, {"evaluation.judgePrompts.default": "b.yaml:5:1"})
 
 
-def test_the_generic_answer_prompt_knows_its_slots() -> None:
+def test_the_generic_answer_prompt_contains_context_and_question() -> None:
     assert "${retrievedContext" in generic_answer_prompt() and "${question}" in generic_answer_prompt()

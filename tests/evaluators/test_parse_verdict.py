@@ -1,11 +1,10 @@
-"""What a judge says is read as it stands, or not at all."""
+"""parse_verdict reads a reply exactly or not at all."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +12,7 @@ from bench.evaluators import parse_verdict
 from tests.rows import each_row
 
 
-def test_every_judge_text_is_read_as_expected(shared: Path) -> None:
+def test_every_reference_judge_text_is_read_as_expected(shared: Path) -> None:
     cases = json.loads((shared / "vectors/metrics/judge-texts.json").read_text(encoding="utf-8"))["cases"]
     assert len(cases) == 50
     for case in cases:
@@ -21,7 +20,7 @@ def test_every_judge_text_is_read_as_expected(shared: Path) -> None:
         assert {key: getattr(got, key) for key in case["expected"]} == case["expected"], case["id"]
 
 
-def test_the_papers_substring_rule_is_kept_for_comparison(shared: Path) -> None:
+def test_the_substring_rule_of_the_paper_agrees_with_its_reference_vectors(shared: Path) -> None:
     cases = json.loads((shared / "vectors/metrics/vectors-dev.json").read_text(encoding="utf-8"))["cases"]
     cases = [case for case in cases if case["call"] == "parse_verdict"]
     assert cases
@@ -63,7 +62,7 @@ def test_the_papers_substring_rule_is_kept_for_comparison(shared: Path) -> None:
         (" \n\t", "empty"),
     ],
 )
-def test_a_text_has_one_reading(text: str, outcome: object) -> None:
+def test_each_reply_text_has_its_expected_verdict(text: str, outcome: object) -> None:
     got = parse_verdict(text)
     if isinstance(outcome, str):
         assert (got.state, got.value, got.correct, got.reason) == ("unparsed", None, None, outcome)
@@ -73,20 +72,8 @@ def test_a_text_has_one_reading(text: str, outcome: object) -> None:
         assert got.correct is (got.value == 1)
 
 
-def test_the_threshold_moves_correct_and_nothing_else() -> None:
-    strict, lenient = (parse_verdict('{"correctness": 0.8}', threshold=t) for t in (1.0, 0.8))
-    assert (strict.value, strict.correct, lenient.value, lenient.correct) == (0.8, False, 0.8, True)
-
-
-def test_the_json_protocol_reads_no_prose() -> None:
-    assert parse_verdict("yes", protocol="json").reason == "no_verdict"
-    assert parse_verdict("yes", protocol="json", finish_reason="length").reason == "truncated"
-    with pytest.raises(ValueError, match="unknown judge protocol"):
-        parse_verdict("yes", protocol="guess")
-
-
 @given(text=st.text(max_size=200), finish=st.sampled_from([None, "stop", "length"]))
-def test_any_text_is_either_parsed_with_a_value_or_unparsed_with_a_reason(text: str, finish: str | None) -> None:
+def test_any_reply_is_parsed_with_a_value_or_unparsed_with_a_reason(text: str, finish: str | None) -> None:
     got = parse_verdict(text, finish_reason=finish)
     if got.state == "parsed":
         assert got.value is not None and 0 <= got.value <= 1 and got.reason is None
@@ -95,7 +82,7 @@ def test_any_text_is_either_parsed_with_a_value_or_unparsed_with_a_reason(text: 
 
 
 @given(value=st.floats(allow_nan=True), key=st.sampled_from(["correctness", "score", "GRADE"]))
-def test_a_number_is_never_clipped(value: float, key: str) -> None:
+def test_a_number_outside_0_to_1_is_not_clipped(value: float, key: str) -> None:
     got = parse_verdict(json.dumps({key: value}))
     if 0 <= value <= 1:
         assert got.value == value

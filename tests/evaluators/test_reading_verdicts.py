@@ -1,4 +1,4 @@
-"""The steps by which a judge's text is read, each before the next, and texts that no step may read."""
+"""The steps of parse_verdict in their order, and replies that no step reads."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PARTIAL = ("partial", "partially correct", "partly correct")
 VALUES = {**dict.fromkeys(RIGHT, 1.0), **dict.fromkeys(WRONG, 0.0), **dict.fromkeys(PARTIAL, 0.5)}
 WORD = st.sampled_from(sorted(VALUES))
 PLAIN = st.text("bdghjkmqz ,.\n", max_size=40)
-"""letters of which no word of a verdict, a marker or a refusal can be made"""
+"""letters that cannot form a verdict word, a marker or a refusal"""
 
 
 def read(text: str, **options: object) -> float | str | None:
-    """The value, or the reason why there is none."""
+    """Return the value, or the reason why it is missing."""
     got = parse_verdict(text, **options)  # type: ignore[arg-type]
     assert (got.state == "parsed") == (got.value is not None) == (got.correct is not None) == (got.reason is None)
     return got.value if got.state == "parsed" else got.reason
@@ -35,7 +35,7 @@ def read(text: str, **options: object) -> float | str | None:
 
 
 @each_row("word", sorted(VALUES))
-def test_every_word_is_read_alone_marked_leading_and_in_json(word: str) -> None:
+def test_every_verdict_word_is_read_in_each_form(word: str) -> None:
     value = VALUES[word]
     forms = [word, f"Verdict: {word}", f"{word}, because it says so", json.dumps({"verdict": word}), f"[[{word}]]"]
     assert [read(form) for form in forms] == [value] * 5
@@ -47,7 +47,7 @@ def test_every_word_is_read_alone_marked_leading_and_in_json(word: str) -> None:
     before=st.text(" \t*_`\"'“‘«[({<>#~-–—", max_size=4),
     after=st.text(" \t*_`\"'”’»])}>#~.,!;:-–—", max_size=4),
 )
-def test_no_decoration_changes_a_bare_word(word: str, before: str, after: str) -> None:
+def test_decoration_around_a_verdict_word_is_ignored(word: str, before: str, after: str) -> None:
     assert value_of_word(bare_word(f"{before}{word}{after}")) == VALUES[word]
 
 
@@ -56,12 +56,12 @@ def test_no_decoration_changes_a_bare_word(word: str, before: str, after: str) -
     ["yesterday", "eyes", "nope", "notcorrect", "truely", "passing", "failure", "incorrectly", "righteous", "wrongly",
      "yess", "partially", "partly", "correct answer", "yes no", "", "42"],
 )  # fmt: skip
-def test_what_only_looks_like_a_word_is_none(text: str) -> None:
+def test_words_that_contain_a_verdict_word_are_not_read(text: str) -> None:
     assert value_of_word(text) is None
 
 
 @pytest.mark.parametrize(("text", "value"), [("not   correct", 0.0), ("PARTLY\tCORRECT", 0.5), ("  yes ", 1.0)])
-def test_white_space_inside_a_word_does_not_matter(text: str, value: float) -> None:
+def test_white_space_around_and_inside_verdict_words_is_ignored(text: str, value: float) -> None:
     assert value_of_word(text) == value
 
 
@@ -69,20 +69,20 @@ def test_white_space_inside_a_word_does_not_matter(text: str, value: float) -> N
 
 
 @each_row("text", [None, "", " ", "\n\t ", "<think>it is right</think>", "<reasoning>x</reasoning> \n"])
-def test_no_text_is_empty(text: str | None) -> None:
+def test_a_reply_without_text_is_empty(text: str | None) -> None:
     assert parse_verdict(text).reason == "empty"
 
 
 @pytest.mark.parametrize("tag", ["think", "thinking", "reasoning", "THINK"])
 @given(thought=st.text(max_size=40).filter(lambda text: "<" not in text), word=WORD)
-def test_what_a_judge_thinks_is_not_what_it_says(tag: str, thought: str, word: str) -> None:
+def test_reasoning_is_not_read_as_verdict(tag: str, thought: str, word: str) -> None:
     assert read(f"<{tag}>{thought} no</{tag}>{word}") == VALUES[word]
     assert read(f"{thought} no</{tag}> {word}") == VALUES[word]  # the opening tag was part of the prompt
     assert read(f"<{tag}>{thought} {word}") == "truncated"
     assert read(f'<{tag} lang="en">{{"correctness": 0}}</{tag}> {{"correctness": 1}}') == 1.0
 
 
-def test_a_thought_that_is_opened_again_and_never_closed_hides_the_verdict() -> None:
+def test_an_unclosed_reasoning_block_truncates_the_reply() -> None:
     assert read("<think>a</think> yes <think>but") == "truncated"
     assert read("<think>a</think> <think>b</think> yes") == 1.0
     assert read("<thinker>no</thinker>\nVerdict: yes") == 1.0
@@ -92,9 +92,7 @@ def test_a_thought_that_is_opened_again_and_never_closed_hides_the_verdict() -> 
 
 
 @each_row(("first", "second"), list(combinations(KEYS, 2)))
-def test_of_two_keys_the_one_that_stands_first_in_the_list_counts_unless_they_contradict(
-    first: str, second: str
-) -> None:
+def test_of_two_keys_the_first_of_KEYS_counts_and_contradictions_conflict(first: str, second: str) -> None:
     assert read(json.dumps({second: "yes", first: 0.75})) == 0.75
     for tree in ({first: "yes", second: "no"}, {second: "no", first: "yes"}, {second.upper(): 0, first.title(): 1}):
         assert read(json.dumps(tree)) == (1.0 if second == "answer" else "conflict")  # an answer may be what was judged
@@ -110,7 +108,7 @@ def test_of_two_keys_the_one_that_stands_first_in_the_list_counts_unless_they_co
         ('{"score": 7, "max": 5}', "out_of_range"),
     ],
 )
-def test_a_score_counts_on_the_scale_that_its_object_names(text: str, value: float | str) -> None:
+def test_a_score_uses_the_scale_of_its_object(text: str, value: float | str) -> None:
     assert read(text) == value
 
 
@@ -124,7 +122,7 @@ def test_a_score_counts_on_the_scale_that_its_object_names(text: str, value: flo
         (10**400, "no_verdict"), ("nan", "no_verdict"), ("inf", "no_verdict"), ("0_1", "no_verdict"),
     ],
 )  # fmt: skip
-def test_the_value_of_a_key_is_a_number_a_truth_or_a_word(value: object, outcome: float | str) -> None:
+def test_the_value_of_a_key_is_a_number_or_boolean_or_verdict_word(value: object, outcome: float | str) -> None:
     assert read(json.dumps({"correctness": value})) == outcome
 
 
@@ -150,23 +148,21 @@ def test_the_value_of_a_key_is_a_number_a_truth_or_a_word(value: object, outcome
         ('"yes" {"a": ' + "[" * 2000, "no_verdict"),
     ],
 )
-def test_objects_are_read_before_any_prose(text: str, outcome: float | str) -> None:
+def test_JSON_objects_are_read_before_prose(text: str, outcome: float | str) -> None:
     assert read(text) == outcome
 
 
 @each_row(
-    ("faithfulness", "kept"),
+    ("faithfulness", "stored"),
     [(0.5, 0.5), (1, 1.0), ("0.25", 0.25), (2, None), (-1, None), ("high", None), (True, None)],
 )
-def test_faithfulness_is_kept_inside_its_bounds_and_never_spoils_a_verdict(
-    faithfulness: object, kept: float | None
-) -> None:
+def test_faithfulness_outside_its_bounds_is_ignored(faithfulness: object, stored: float | None) -> None:
     got = parse_verdict(json.dumps({"correctness": 1, "faithfulness": faithfulness}))
-    assert (got.value, got.faithfulness) == (1.0, kept)
+    assert (got.value, got.faithfulness) == (1.0, stored)
 
 
 @given(trees=st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(), max_size=2), max_size=4), between=PLAIN)
-def test_objects_are_found_in_order_where_a_text_is_nothing_else(trees: list[dict[str, int]], between: str) -> None:
+def test_only_objects_returns_the_objects_of_a_text_of_objects_only(trees: list[dict[str, int]], between: str) -> None:
     assert only_objects("\n".join(map(json.dumps, trees))) == trees
     if between.strip(" ,\n"):
         assert only_objects(between.join(["", *map(json.dumps, trees), ""])) == []
@@ -176,7 +172,7 @@ def test_objects_are_found_in_order_where_a_text_is_nothing_else(trees: list[dic
 
 
 @given(words=st.lists(WORD, min_size=1, max_size=4), between=PLAIN)
-def test_the_last_marked_verdict_wins(words: list[str], between: str) -> None:
+def test_the_last_marked_verdict_counts(words: list[str], between: str) -> None:
     text = "".join(f"{between}\nVerdict: {word}.\n" for word in words)
     assert read(text) == VALUES[words[-1]]
 
@@ -184,7 +180,7 @@ def test_the_last_marked_verdict_wins(words: list[str], between: str) -> None:
 @each_row(
     "marker", ["verdict", "judgement", "judgment", "answer", "label", "grade", "result", "decision", "evaluation"]
 )
-def test_a_verdict_is_marked_by_nine_words(marker: str) -> None:
+def test_each_of_nine_markers_marks_a_verdict(marker: str) -> None:
     for text in (f"{marker}: yes", f"My {marker.title()} = yes.", f"**{marker.upper()}:** yes", f"{marker} is: yes!"):
         assert read(f"no\nIt depends.\n{text}") == 1.0
     assert read(f"{marker} yes it may be") == "no_verdict"
@@ -220,12 +216,12 @@ def test_a_verdict_is_marked_by_nine_words(marker: str) -> None:
         ("The response names Paris.", "no_verdict"),
     ],
 )
-def test_a_step_reads_only_what_the_steps_before_it_left(text: str, outcome: float | str) -> None:
+def test_prose_steps_are_applied_in_order(text: str, outcome: float | str) -> None:
     assert read(text) == outcome
 
 
 @given(text=PLAIN)
-def test_a_text_without_a_verdict_is_cut_off_only_when_the_model_says_so(text: str) -> None:
+def test_an_unreadable_reply_is_truncated_only_if_the_model_reports_it(text: str) -> None:
     if text.strip():
         assert read(text) == read(text, finish_reason="stop") == "no_verdict"
         assert read(text, finish_reason="length") == "truncated"
@@ -234,20 +230,20 @@ def test_a_text_without_a_verdict_is_cut_off_only_when_the_model_says_so(text: s
 
 
 @given(text=st.text(max_size=60), threshold=st.floats(0, 1))
-def test_the_threshold_changes_no_value_and_no_reason(text: str, threshold: float) -> None:
+def test_the_threshold_changes_only_correct(text: str, threshold: float) -> None:
     strict, other = parse_verdict(text), parse_verdict(text, threshold=threshold)
     assert (strict.state, strict.value, strict.reason) == (other.state, other.value, other.reason)
     assert other.correct is (None if other.value is None else other.value >= threshold)
 
 
 @given(text=st.text(max_size=60))
-def test_the_papers_rule_always_gives_a_verdict(text: str) -> None:
+def test_the_longmemeval_official_protocol_always_gives_a_verdict(text: str) -> None:
     assume(without_reasoning(text) == text)
     got = parse_verdict(text, protocol="longmemeval-official")
     assert (got.value, got.correct) == (float("yes" in text.lower()), "yes" in text.lower())
 
 
 @pytest.mark.parametrize("protocol", ["xml", "", "AUTO"])
-def test_an_unknown_protocol_is_a_fault_of_ours(protocol: str) -> None:
+def test_an_unknown_protocol_is_a_ValueError(protocol: str) -> None:
     with pytest.raises(ValueError, match="unknown judge protocol"):
         parse_verdict("yes", protocol=protocol)

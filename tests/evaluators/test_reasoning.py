@@ -1,4 +1,4 @@
-"""What a model thinks aloud is taken out of what it says, however its tags are spelled and however long the text is."""
+"""Reasoning blocks are removed from replies in every spelling and length."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MIB = 1024 * 1024
         ("I think (a < b) it is Paris", "I think (a < b) it is Paris"),
     ],
 )
-def test_a_reasoning_block_is_no_part_of_what_is_said(text: str, rest: str | None) -> None:
+def test_without_reasoning_removes_reasoning_blocks(text: str, rest: str | None) -> None:
     assert without_reasoning(text) == rest
 
 
@@ -67,6 +67,6 @@ def test_a_reasoning_block_is_no_part_of_what_is_said(text: str, rest: str | Non
         "...done thinking.\n",
     ],
 )
-def test_eight_mebibytes_of_anything_are_read_at_once(unit: str) -> None:
+def test_without_reasoning_reads_8_MiB_within_half_a_second(unit: str) -> None:
     text = unit * (8 * MIB // len(unit.encode())) + "think"
     at_most(0.5, lambda: without_reasoning(text))

@@ -1,4 +1,4 @@
-"""Refusals in many languages, and answers that only look like one."""
+"""Refusals in many languages, and answers that resemble refusals."""
 
 from __future__ import annotations
 
@@ -147,26 +147,26 @@ def listed(text: str) -> list[str]:
 
 
 @each_row("answer", listed(REFUSALS))
-def test_a_refusal_is_known_in_its_language(answer: str) -> None:
+def test_a_refusal_is_recognized_in_each_language(answer: str) -> None:
     assert is_refusal(answer)
 
 
-def test_other_patterns_are_another_revision() -> None:
+def test_changed_refusal_patterns_need_a_new_revision() -> None:
     digest = hashlib.sha256(repr((sorted(LANGUAGES.items()), WORDS, GUESSES)).encode()).hexdigest()
     assert resolve("over_abstention_rate").definition == f"over_abstention_rate/{REVISION}"
     assert (REVISION, digest[:12]) == (3, "07ac927f3344")
 
 
-def test_a_refusal_below_a_heading_is_one() -> None:
+def test_a_refusal_below_a_heading_is_recognized() -> None:
     assert is_refusal("## Final answer\n\nI do not know") and not is_refusal("# Answer\nParis")
 
 
 @each_row("answer", listed(ANSWERS))
-def test_a_negative_answer_is_no_refusal(answer: str) -> None:
+def test_a_negative_answer_is_not_a_refusal(answer: str) -> None:
     assert not is_refusal(answer)
 
 
-def test_a_benchmark_adds_phrases_of_its_own() -> None:
+def test_a_benchmark_may_add_refusal_phrases() -> None:
     assert not is_refusal("Kein Eintrag vorhanden.")
     assert is_refusal("Kein Eintrag vorhanden.", ("kein eintrag",))
     assert not is_refusal("Paris. Kein Eintrag zur Straße.", ("kein eintrag",))
@@ -176,9 +176,6 @@ def test_a_benchmark_adds_phrases_of_its_own() -> None:
 STARTS = ("В ", "i samtal ", "در این ", "আমি ", "a beszélgetés ", "की ", "in the context of a ", "会話の")
 
 
-STARTS = ("В ", "i samtal ", "در این ", "আমি ", "a beszélgetés ", "की ", "in the context of a ", "会話の")
-
-
 @each_row("text", ["的" * 4_000_000, *(start * 500 for start in STARTS)])
-def test_a_long_answer_is_read_in_no_time(text: str) -> None:
+def test_is_refusal_reads_a_long_answer_within_half_a_second(text: str) -> None:
     at_most(0.5, lambda: is_refusal(text))

@@ -1,4 +1,4 @@
-"""Verdicts by comparison: what counts as equal, what a refusal changes, and what may be set."""
+"""Verdicts by comparison: equality, refusals, and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.evaluators import Evaluator, is_refusal, open_evaluator, state_of
 from bench.evaluators.registry import BUILT_IN
 from bench.metrics import score
 from bench.model import JUDGED, Deletion, Hit, State, Verdict
-from tests.evaluators.judge_double import SaidBefore, item
+from tests.evaluators.judge_double import ScriptedJudge, item
 from tests.rows import each_row
 
 WORDS = st.text("abcxyz ", min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
@@ -27,7 +27,9 @@ def opened(name: str, **config: object) -> Evaluator:
     return found
 
 
-async def say(name: str, answer: str, golds: Sequence[str], *, abstention: bool = False, **config: object) -> Verdict:
+async def verdict_of(
+    name: str, answer: str, golds: Sequence[str], *, abstention: bool = False, **config: object
+) -> Verdict:
     about = item(answers=tuple(golds), abstention=abstention)
     return await opened(name, **config).evaluate(about, answer, (), None)
 
@@ -37,8 +39,8 @@ async def say(name: str, answer: str, golds: Sequence[str], *, abstention: bool 
 
 @each_row("name", ["exact-match", "contains", "token-f1"])
 @each_row("answer", ["None", "", "NaN"])
-async def test_s10_an_answer_that_is_none_is_no_gold_of_0(name: str, answer: str) -> None:
-    found = await say(name, answer, ["0"])
+async def test_s10_an_answer_of_None_or_empty_text_does_not_match_a_reference_of_0(name: str, answer: str) -> None:
+    found = await verdict_of(name, answer, ["0"])
     assert (found.value, found.correct) == (0.0, False)
 
 
@@ -46,6 +48,7 @@ async def test_s10_an_answer_that_is_none_is_no_gold_of_0(name: str, answer: str
     ("name", "config", "answer", "gold", "value"),
     [
         ("exact-match", {}, "PARIS", "paris", 1.0),
+        ("exact_match", {}, "Paris", "Paris", 1.0),
         ("exact-match", {}, "New\t \nYork ", "new york", 1.0),
         ("exact-match", {}, "Paris.", "Paris", 0.0),
         ("exact-match", {}, "the Paris", "Paris", 0.0),
@@ -74,63 +77,61 @@ async def test_s10_an_answer_that_is_none_is_no_gold_of_0(name: str, answer: str
         ("token-f1", {}, "Rome", "Paris", 0.0),
     ],
 )
-async def test_an_answer_and_a_gold_are_compared_as_the_config_says(
+async def test_text_comparison_uses_the_configured_options(
     name: str, config: dict[str, object], answer: str, gold: str, value: float
 ) -> None:
-    found = await say(name, answer, [gold], **config)
+    found = await verdict_of(name, answer, [gold], **config)
     assert found.value == value
     assert (found.correct, found.abstained, found.judged, found.reason) == (value == 1.0, False, False, "")
 
 
 @given(answer=WORDS, gold=WORDS)
-async def test_equality_has_no_side_and_no_case(answer: str, gold: str) -> None:
-    there, back = await say("exact-match", answer, [gold]), await say("exact-match", gold, [answer])
-    louder = await say("exact-match", answer.upper(), [gold])
+async def test_exact_match_is_symmetric_and_ignores_case(answer: str, gold: str) -> None:
+    there, back = await verdict_of("exact-match", answer, [gold]), await verdict_of("exact-match", gold, [answer])
+    louder = await verdict_of("exact-match", answer.upper(), [gold])
     assert there.value == back.value == louder.value == float(answer.split() == gold.split())
 
 
 @given(gold=WORDS, before=WORDS, after=WORDS)
-async def test_a_gold_between_other_words_is_contained_and_equals_only_itself(
-    gold: str, before: str, after: str
-) -> None:
+async def test_contains_finds_a_reference_between_other_words(gold: str, before: str, after: str) -> None:
     around = f"{before} {gold} {after}"
-    assert (await say("contains", around, [gold])).value == 1
-    assert (await say("exact-match", gold, [gold])).value == 1
-    assert (await say("exact-match", around, [gold])).value == 0
+    assert (await verdict_of("contains", around, [gold])).value == 1
+    assert (await verdict_of("exact-match", gold, [gold])).value == 1
+    assert (await verdict_of("exact-match", around, [gold])).value == 0
 
 
 @given(answer=WORDS, golds=st.lists(WORDS, min_size=1, max_size=4))
 @pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
-async def test_of_several_golds_the_best_counts_in_any_order(name: str, answer: str, golds: list[str]) -> None:
-    single = [(await say(name, answer, [gold])).value for gold in golds]
-    assert (await say(name, answer, golds)).value == max(value for value in single if value is not None)
-    assert (await say(name, answer, golds[::-1])).value == (await say(name, answer, golds)).value
+async def test_the_best_of_several_references_counts_in_any_order(name: str, answer: str, golds: list[str]) -> None:
+    single = [(await verdict_of(name, answer, [gold])).value for gold in golds]
+    assert (await verdict_of(name, answer, golds)).value == max(value for value in single if value is not None)
+    assert (await verdict_of(name, answer, golds[::-1])).value == (await verdict_of(name, answer, golds)).value
 
 
 @given(answer=TEXTS, gold=TEXTS)
 @pytest.mark.parametrize(
     ("name", "metric"), [("exact-match", "exact_match"), ("contains", "contains_match"), ("token-f1", "token_f1")]
 )
-async def test_a_verdict_is_the_metric_of_that_name(name: str, metric: str, answer: str, gold: str) -> None:
-    assert (await say(name, answer, [gold])).value == score(metric, prediction=answer, references=[gold])
+async def test_a_text_verdict_equals_the_metric_of_its_name(name: str, metric: str, answer: str, gold: str) -> None:
+    assert (await verdict_of(name, answer, [gold])).value == score(metric, prediction=answer, references=[gold])
 
 
 @given(text=TEXTS)
-async def test_composed_and_decomposed_letters_are_one_where_the_config_says_so(text: str) -> None:
+async def test_unicode_nfc_treats_composed_and_decomposed_letters_as_equal(text: str) -> None:
     taken_apart = unicodedata.normalize("NFD", text)
-    assert (await say("exact-match", taken_apart, [text], unicode="nfc")).value == 1
+    assert (await verdict_of("exact-match", taken_apart, [text], unicode="nfc")).value == 1
 
 
-async def test_a_gold_without_a_letter_is_not_looked_for() -> None:
-    """An empty text stands in every answer: that would make any answer right."""
-    found = await say("contains", "anything", ["  "])
+async def test_a_reference_without_letters_is_ignored() -> None:
+    """An empty text is part of every answer, so every answer would be correct."""
+    found = await verdict_of("contains", "anything", ["  "])
     assert (found.value, found.correct, found.reason) == (None, None, "no_reference")
-    assert (await say("contains", "anything", ["", "any"])).value == 0
+    assert (await verdict_of("contains", "anything", ["", "any"])).value == 0
 
 
 @each_row(("threshold", "correct"), [(1.0, False), (0.5, True), (0.51, False), (0.0, True)])
-async def test_the_threshold_says_from_which_value_an_item_is_correct(threshold: float, correct: bool) -> None:
-    found = await say("token-f1", "the city of Paris", ["Paris"], threshold=threshold)
+async def test_token_f1_is_correct_from_its_threshold(threshold: float, correct: bool) -> None:
+    found = await verdict_of("token-f1", "the city of Paris", ["Paris"], threshold=threshold)
     assert (found.value, found.correct) == (pytest.approx(0.5), correct)
 
 
@@ -139,18 +140,18 @@ async def test_the_threshold_says_from_which_value_an_item_is_correct(threshold:
 
 @each_row("name", ["exact-match", "contains", "token-f1"])
 @each_row("answer", ["Not mentioned", "I don't know.", "The memories do not say."])
-async def test_a_refusal_is_right_exactly_where_nothing_can_be_answered(name: str, answer: str) -> None:
-    answerable = await say(name, answer, ["Paris"])
+async def test_a_refusal_is_correct_only_for_an_abstention_item(name: str, answer: str) -> None:
+    answerable = await verdict_of(name, answer, ["Paris"])
     assert (answerable.value, answerable.correct, answerable.abstained) == (0.0, False, True)
     assert state_of(answerable, answerable=True) is State.ABSTAINED
     for golds in ([], ["it was never said"]):
-        right = await say(name, answer, golds, abstention=True)
+        right = await verdict_of(name, answer, golds, abstention=True)
         assert (right.value, right.correct, right.abstained) == (1.0, True, False)
 
 
 @pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
-async def test_an_invented_answer_to_what_cannot_be_answered_is_wrong(name: str) -> None:
-    found = await say(name, "Paris", [], abstention=True)
+async def test_an_answer_to_an_abstention_item_is_wrong(name: str) -> None:
+    found = await verdict_of(name, "Paris", [], abstention=True)
     assert (found.value, found.correct, found.abstained) == (0.0, False, False)
     assert state_of(found, answerable=False) is State.INCORRECT
 
@@ -162,9 +163,10 @@ async def test_an_invented_answer_to_what_cannot_be_answered_is_wrong(name: str)
      "I am not sure about it", "I honestly don't remember", "Insufficient information", "It is unknown.", "unclear",
      "The answer is not specified.", "This was never mentioned",
      "The context does not contain it", "The provided chat logs do not mention that", "Information did not include it",
-     "n/a", "Unanswerable!"],
+     "n/a", "Unanswerable!", "I’m not sure", "Not mentioned in the conversation", "Sorry, I cannot answer that.",
+     "There is no information about this.", "unknown", "The memories do not say.", "It was never mentioned", "N/A"],
 )  # fmt: skip
-def test_a_refusal_is_known_by_its_beginning_whatever_decorates_it(answer: str) -> None:
+def test_is_refusal_recognizes_decorated_and_shortened_refusals(answer: str) -> None:
     assert is_refusal(answer)
 
 
@@ -173,9 +175,10 @@ def test_a_refusal_is_known_by_its_beginning_whatever_decorates_it(answer: str) 
     ["He said: I don't know", "Paris. I don't know the street.", "Notable people", "No", "None", "Never", "Nothing",
      "not Paris", "unknown Pleasures was the album", "Unclear Skies by Ana", "I know", "I can tell you: Paris",
      "Sorry seems to be the hardest word", "The memory was about Paris", "Information desk", "0", "?", "n/a Paris",
-     "\ufeff", "\n\t"],
+     "\ufeff", "\n\t", "", " ", "Paris", "Paris, though I don't know the street", "Not on Monday", "No idea was better",
+     "I know it: Paris"],
 )  # fmt: skip
-def test_an_answer_that_only_sounds_like_a_refusal_is_an_answer(answer: str) -> None:
+def test_is_refusal_does_not_match_answers_that_resemble_refusals(answer: str) -> None:
     assert not is_refusal(answer)
 
 
@@ -199,7 +202,7 @@ def test_an_answer_that_only_sounds_like_a_refusal_is_an_answer(answer: str) -> 
         (None, None, False, False, 1.0, State.UNSCORED),
     ],
 )
-def test_a_state_follows_from_value_refusal_and_threshold(
+def test_state_of_depends_on_value_refusal_and_threshold(
     value: float | None, correct: bool | None, abstained: bool, answerable: bool, threshold: float, state: State
 ) -> None:
     verdict = Verdict(evaluator="x", value=value, correct=correct, abstained=abstained)
@@ -207,7 +210,7 @@ def test_a_state_follows_from_value_refusal_and_threshold(
 
 
 @given(value=st.floats(0, 1), threshold=st.floats(0.01, 1))
-def test_a_value_ends_in_exactly_one_of_three_states(value: float, threshold: float) -> None:
+def test_a_scored_value_is_correct_partial_or_incorrect(value: float, threshold: float) -> None:
     state = state_of(Verdict(evaluator="x", value=value, correct=None), answerable=True, threshold=threshold)
     expected = State.CORRECT if value >= threshold else State.PARTIAL if value > 0 else State.INCORRECT
     assert state is expected
@@ -228,16 +231,14 @@ def test_a_value_ends_in_exactly_one_of_three_states(value: float, threshold: fl
         ("4", "Paris", "Paris", 1.0),
     ],
 )
-async def test_locomo_is_scored_by_the_category_of_the_question(
-    category: object, answer: str, gold: str, value: float
-) -> None:
+async def test_locomo_f1_scores_by_category(category: object, answer: str, gold: str, value: float) -> None:
     about = item(answers=(gold,) if gold else (), metadata={"category": category})
     found = await opened("locomo-f1").evaluate(about, answer, (), None)
     assert found.value == pytest.approx(value)
 
 
 @each_row("metadata", [{}, {"category": 9}, {"category": None}, {"category": "music"}])
-async def test_locomo_scores_nothing_of_an_unknown_category(metadata: dict[str, object]) -> None:
+async def test_locomo_f1_does_not_score_an_unknown_category(metadata: dict[str, object]) -> None:
     found = await opened("locomo-f1").evaluate(item(metadata=metadata), "Paris", (), None)
     assert (found.value, found.reason) == (None, "no_category")
 
@@ -252,7 +253,7 @@ async def test_locomo_scores_nothing_of_an_unknown_category(metadata: dict[str, 
         ("B", True, 1.0, "", False),
     ],
 )
-async def test_a_choice_that_is_not_made_is_wrong_only_as_a_refusal(
+async def test_an_answer_without_a_choice_is_wrong_and_may_be_a_refusal(
     answer: str, abstention: bool, value: float | None, reason: str, abstained: bool
 ) -> None:
     about = item(answers=(), choices=("A or nothing", "Paris"), choice_answer="B", abstention=abstention)
@@ -278,7 +279,7 @@ DELETED = "The code of the vault is 4411"
         (("the vault code",), "", {"fuzzy_match": True, "fuzzy_threshold": 0.3}, 0.0),
     ],
 )
-async def test_a_deletion_holds_when_nothing_of_the_text_is_left(
+async def test_deletion_check_is_1_if_no_deleted_text_remains(
     hits: tuple[str, ...], answer: str, config: dict[str, object], value: float
 ) -> None:
     about = item(answers=(), deletion=Deletion(target="s1", verify_query="code?", deleted_content=DELETED))
@@ -288,7 +289,7 @@ async def test_a_deletion_holds_when_nothing_of_the_text_is_left(
     assert (found.value, found.correct) == (value, value == 1)
 
 
-async def test_a_deletion_of_nothing_is_not_scored() -> None:
+async def test_deletion_check_of_an_empty_text_is_not_scored() -> None:
     about = item(answers=(), deletion=Deletion(target="s1", verify_query="code?", deleted_content=" "))
     found = await opened("deletion-check").evaluate(about, "x", (), None)
     assert (found.value, found.reason) == (None, "nothing_to_look_for")
@@ -318,13 +319,13 @@ def wrong(name: str, key: str, value: object) -> ConfigError:
 
 @each_row("value", ["0.5", True, None, [1]])
 @each_row(("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in NUMBERS])
-def test_a_number_must_be_one(name: str, key: str, value: object) -> None:
+def test_a_number_option_must_be_a_number(name: str, key: str, value: object) -> None:
     assert wrong(name, key, value).message == f"evaluator {name}: {key} must be a number, not {value!r}"
 
 
 @each_row("value", ["yes", 1, None])
 @each_row(("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in FLAGS])
-def test_a_flag_is_true_or_false(name: str, key: str, value: object) -> None:
+def test_a_flag_option_must_be_a_boolean(name: str, key: str, value: object) -> None:
     assert wrong(name, key, value).message == f"evaluator {name}: {key} must be true or false, not {value!r}"
 
 
@@ -337,7 +338,7 @@ def test_a_flag_is_true_or_false(name: str, key: str, value: object) -> None:
         ("llm-judge", "protocol", "xml", 'use "auto", "json" or "longmemeval-official"'),
     ],
 )
-def test_a_word_is_one_of_its_list(name: str, key: str, value: object, hint: str) -> None:
+def test_a_choice_option_must_be_one_of_its_values(name: str, key: str, value: object, hint: str) -> None:
     error = wrong(name, key, value)
     assert (error.message, error.hint) == (f"evaluator {name}: {key} = {value!r} is not allowed", hint)
 
@@ -351,26 +352,26 @@ def test_a_word_is_one_of_its_list(name: str, key: str, value: object, hint: str
         ("token-f1", "case_sensitive", "known keys: threshold, variant"),
     ],
 )
-def test_an_unknown_key_is_told_the_known_ones(name: str, key: str, hint: str) -> None:
+def test_an_unknown_option_is_refused_with_a_hint(name: str, key: str, hint: str) -> None:
     error = wrong(name, key, 1)
     assert (error.message, error.hint) == (f'evaluator {name}: unknown key "{key}"', hint)
 
 
 @each_row("name", BUILT_IN)
-def test_every_evaluator_opens_without_options_and_is_called_by_its_own_name(name: str) -> None:
+def test_every_evaluator_opens_without_options_under_its_name(name: str) -> None:
     found = open_evaluator(name, embedder=Nothing())
     assert found is not None
     assert (found.name, found.needs_judge) == (name, name in JUDGED)
 
 
 @each_row("name", [name for name, one in BUILT_IN.items() if "threshold" in one.keys])
-def test_every_threshold_that_can_be_set_is_in_force(name: str) -> None:
+def test_every_configurable_threshold_is_used(name: str) -> None:
     found = open_evaluator(name, config={"threshold": 0.25}, embedder=Nothing())
     assert found is not None and getattr(found, "threshold") == 0.25  # noqa: B009  not part of the Protocol
 
 
-async def test_an_evaluator_by_rule_asks_no_judge() -> None:
-    judge = SaidBefore("yes")
+async def test_rule_based_evaluators_make_no_judge_request() -> None:
+    judge = ScriptedJudge("yes")
     for name in ("exact-match", "contains", "token-f1", "locomo-f1", "mcq", "deletion-check"):
         await opened(name).evaluate(item(), "Paris", (), judge)
-    assert judge.asked == []
+    assert judge.prompts == []

@@ -1,4 +1,4 @@
-"""What the model tests share: local endpoints that remember what they were asked."""
+"""Shared fixtures of the model tests: local endpoints that record their requests."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Endpoint:
 
     answers: list[object]
     """a body (200), or (status, body)"""
-    asked: list[Mapping[str, object]] = field(default_factory=list)
+    bodies: list[Mapping[str, object]] = field(default_factory=list)
     requests: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
     """path with query, headers"""
     url: str = ""
 
     async def handle(self, request: web.Request) -> web.Response:
-        self.asked.append(json.loads(await request.read()))
+        self.bodies.append(json.loads(await request.read()))
         self.requests.append((request.path_qs, dict(request.headers)))
-        answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
+        answer = self.answers[min(len(self.bodies), len(self.answers)) - 1]
         status, body = answer if isinstance(answer, tuple) else (200, answer)
         return web.json_response(body, status=status)
 

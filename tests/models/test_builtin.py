@@ -1,4 +1,4 @@
-"""The readers that need no network: `builtin/extractive` and `builtin/scripted`."""
+"""Models without network: `builtin/extractive` and `builtin/scripted`."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from tests.rows import each_row
         ("Wo wohnt Jörg?", ["Jörg wohnt in Köln."], "Jörg wohnt in Köln."),
     ],
 )
-def test_the_sentence_that_shares_most_words_wins_and_ties_go_to_the_earlier(
+def test_best_sentence_returns_the_first_sentence_with_most_common_words(
     question: str, context: list[str], answer: str
 ) -> None:
     assert best_sentence(question, context) == answer
 
 
 @given(st.text(), st.lists(st.text(max_size=60), max_size=6))
-def test_the_answer_is_always_a_piece_of_the_context_or_a_refusal(question: str, context: list[str]) -> None:
+def test_best_sentence_returns_a_piece_of_the_context_or_NOTHING(question: str, context: list[str]) -> None:
     answer = best_sentence(question, context)
     assert answer == NOTHING or any(answer in memory for memory in context)
 
 
-async def test_the_extractive_reader_costs_nothing_and_makes_no_call() -> None:
+async def test_builtin_extractive_makes_no_call_and_costs_nothing() -> None:
     model = open_model("builtin/extractive", http=Http(), environment=Environment(), role="answering")
     prompt = Prompt(messages=(), question="cat?", context=("The cat sat.",))
     with recording() as calls:
@@ -60,11 +60,11 @@ def script(folder: Path, *lines: object) -> Environment:
     return Environment(values={"MEMORYBENCH_SCRIPT": str(path)})
 
 
-def said(text: str) -> Prompt:
+def user_prompt(text: str) -> Prompt:
     return Prompt(messages=(ChatMessage(role="user", content=text),))
 
 
-async def test_the_first_line_that_matches_answers(tmp_path: Path) -> None:
+async def test_builtin_scripted_answers_with_the_first_matching_line(tmp_path: Path) -> None:
     environment = script(
         tmp_path,
         {"match": "locker L01", "reply": "amber", "usage": {"input_tokens": 9, "output_tokens": 1}},
@@ -73,20 +73,20 @@ async def test_the_first_line_that_matches_answers(tmp_path: Path) -> None:
         {"match": "cut", "reply": "", "finish": "length"},
     )
     model = open_model("builtin/scripted", http=Http(), environment=environment, role="judge")
-    one = await model.complete(said("what is in locker L01?"))
+    one = await model.complete(user_prompt("what is in locker L01?"))
     assert (one.text, one.cost_usd, one.model) == ("amber", "0", "builtin/scripted")
     assert one.usage == Usage(input_tokens=9, output_tokens=1, total_tokens=10)
-    two = await model.complete(said("locker L02"))
+    two = await model.complete(user_prompt("locker L02"))
     assert two.text == "violet" and two.usage == Usage(input_tokens=3, output_tokens=2, total_tokens=5)
-    three = await model.complete(said("cut"))
+    three = await model.complete(user_prompt("cut"))
     assert three.finish == "length" and three.usage is not None and three.usage.estimated
 
 
-async def test_no_match_names_the_digest_of_the_prompt(tmp_path: Path) -> None:
+async def test_a_prompt_without_match_is_rejected_with_its_digest(tmp_path: Path) -> None:
     environment = script(tmp_path, {"match": "x", "reply": "y"})
     model = open_model("builtin/scripted", http=Http(), environment=environment, role="judge")
     with pytest.raises(Rejected, match=hashlib.sha256(b"nothing").hexdigest()):
-        await model.complete(said("nothing"))
+        await model.complete(user_prompt("nothing"))
 
 
 @each_row(
@@ -103,14 +103,14 @@ async def test_no_match_names_the_digest_of_the_prompt(tmp_path: Path) -> None:
         {"match": "x", "reply": "y", "usage": [1]},
     ],
 )
-def test_a_wrong_line_is_refused_at_its_place(tmp_path: Path, line: object) -> None:
+def test_an_invalid_script_line_is_refused_at_its_place(tmp_path: Path, line: object) -> None:
     environment = script(tmp_path, {"match": "a", "reply": "b"}, line)
     with pytest.raises(ConfigError) as caught:
         open_model("builtin/scripted", http=Http(), environment=environment, role="judge")
     assert "replies.jsonl:2:1" in str(caught.value)
 
 
-def test_a_script_that_is_not_there_is_a_config_error(tmp_path: Path) -> None:
+def test_a_missing_script_is_a_ConfigError(tmp_path: Path) -> None:
     environment = Environment(values={"MEMORYBENCH_SCRIPT": str(tmp_path / "absent.jsonl")})
     with pytest.raises(ConfigError, match="cannot be read"):
         open_model("builtin/scripted", http=Http(), environment=environment, role="judge")

@@ -1,4 +1,4 @@
-"""A chat model in each dialect: what is sent, what is read, what is learnt."""
+"""Chat models in each dialect: requests, responses, and settings omitted after a refusal."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ async def ask(
         return await model.complete(prompt)
 
 
-async def test_openai_gets_the_messages_and_settings_that_are_documented(plays: Plays, prompt: Prompt) -> None:
+async def test_openai_requests_have_the_documented_body_and_headers(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai())
     answer = await ask(endpoint, prompt)
-    assert endpoint.asked == [
+    assert endpoint.bodies == [
         {
             "model": "gpt-4o",
             "messages": [
@@ -116,10 +116,12 @@ async def test_openai_gets_the_messages_and_settings_that_are_documented(plays: 
     assert answer.latency_us > 0 and answer.attempts == 1
 
 
-async def test_anthropic_gets_the_system_text_apart_and_its_own_headers(plays: Plays, prompt: Prompt) -> None:
+async def test_anthropic_requests_have_a_separate_system_text_and_their_own_headers(
+    plays: Plays, prompt: Prompt
+) -> None:
     endpoint = await plays(anthropic())
     answer = await ask(endpoint, prompt, "anthropic/claude-sonnet-4-5")
-    assert endpoint.asked == [
+    assert endpoint.bodies == [
         {
             "model": "claude-sonnet-4-5",
             "max_tokens": 256,
@@ -135,10 +137,10 @@ async def test_anthropic_gets_the_system_text_apart_and_its_own_headers(plays: P
     assert answer.ignored == ("seed",)
 
 
-async def test_google_gets_contents_and_no_key_in_the_url(plays: Plays, prompt: Prompt) -> None:
+async def test_google_requests_have_contents_and_no_key_in_the_URL(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(google())
     answer = await ask(endpoint, prompt, "google/gemini-2.5-flash")
-    assert endpoint.asked == [
+    assert endpoint.bodies == [
         {
             "contents": [{"role": "user", "parts": [{"text": "Where does she live?"}]}],
             "generationConfig": {"maxOutputTokens": 256, "temperature": 0.0, "seed": 7},
@@ -151,7 +153,7 @@ async def test_google_gets_contents_and_no_key_in_the_url(plays: Plays, prompt: 
     assert answer.text == "Lisbon" and answer.model == "gemini-2.5-flash-001" and answer.fingerprint is None
 
 
-async def test_azure_is_openai_under_a_deployment(plays: Plays, prompt: Prompt) -> None:
+async def test_azure_requests_use_the_deployment_URL(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai())
     await ask(endpoint, prompt, "azure/my-deployment")
     path, headers = endpoint.requests[0]
@@ -159,18 +161,18 @@ async def test_azure_is_openai_under_a_deployment(plays: Plays, prompt: Prompt) 
     assert headers["api-key"] == "key-azure" and "Authorization" not in headers
 
 
-async def test_the_vendor_s_own_name_keeps_its_slashes(plays: Plays, prompt: Prompt) -> None:
+async def test_slashes_in_a_model_name_are_preserved(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai())
     await ask(endpoint, prompt, "groq/meta-llama/llama-3.3-70b")
-    assert endpoint.asked[0]["model"] == "meta-llama/llama-3.3-70b"
+    assert endpoint.bodies[0]["model"] == "meta-llama/llama-3.3-70b"
     assert endpoint.requests[0][0] == "/openai/v1/chat/completions"
 
 
-async def test_a_schema_goes_out_in_the_form_of_each_dialect(plays: Plays, prompt: Prompt) -> None:
+async def test_each_dialect_sends_a_schema_in_its_own_form(plays: Plays, prompt: Prompt) -> None:
     wanted = replace(prompt, json_schema=SCHEMA, max_tokens=512)
     one = await plays(openai('{"correct": true}'))
     await ask(one, wanted)
-    assert one.asked[0]["response_format"] == {
+    assert one.bodies[0]["response_format"] == {
         "type": "json_schema",
         "json_schema": {"name": "reply", "strict": True, "schema": SCHEMA},
     }
@@ -182,48 +184,48 @@ async def test_a_schema_goes_out_in_the_form_of_each_dialect(plays: Plays, promp
         }
     )
     answer = await ask(two, wanted, "anthropic/claude-sonnet-4-5")
-    assert two.asked[0]["tool_choice"] == {"type": "tool", "name": "reply"}
-    assert two.asked[0]["tools"][0]["input_schema"] == SCHEMA
+    assert two.bodies[0]["tool_choice"] == {"type": "tool", "name": "reply"}
+    assert two.bodies[0]["tools"][0]["input_schema"] == SCHEMA
     assert json.loads(answer.text) == {"correct": True} and answer.finish == "stop"
     three = await plays(google('{"correct": true}'))
     await ask(three, wanted, "google/gemini-2.5-flash")
-    settings = three.asked[0]["generationConfig"]
+    settings = three.bodies[0]["generationConfig"]
     assert settings["responseMimeType"] == "application/json" and settings["responseJsonSchema"] == SCHEMA
 
 
-async def test_a_model_without_schemas_is_asked_in_words(plays: Plays, prompt: Prompt) -> None:
+async def test_a_model_that_refuses_schemas_gets_the_schema_as_text(plays: Plays, prompt: Prompt) -> None:
     refusal = (400, {"error": {"message": "'response_format' of type 'json_schema' is not supported"}})
     endpoint = await plays(refusal, openai('{"correct": true}'))
     answer = await ask(endpoint, replace(prompt, json_schema=SCHEMA), times=2)
-    assert "response_format" not in endpoint.asked[1] and "response_format" not in endpoint.asked[2]
-    assert '"correct"' in endpoint.asked[1]["messages"][-1]["content"]
+    assert "response_format" not in endpoint.bodies[1] and "response_format" not in endpoint.bodies[2]
+    assert '"correct"' in endpoint.bodies[1]["messages"][-1]["content"]
     assert answer.text == '{"correct": true}'
 
 
-async def test_a_refused_temperature_is_left_out_for_the_rest_of_the_run(plays: Plays, prompt: Prompt) -> None:
+async def test_a_refused_temperature_is_omitted_in_later_requests(plays: Plays, prompt: Prompt) -> None:
     text = "Unsupported value: 'temperature' does not support 0 with this model."
     endpoint = await plays((400, {"error": {"message": text, "param": "temperature"}}), openai())
     answer = await ask(endpoint, prompt, times=3)
-    assert ["temperature" in body for body in endpoint.asked] == [True, False, False, False]
+    assert ["temperature" in body for body in endpoint.bodies] == [True, False, False, False]
     assert answer.ignored == ("temperature",)
 
 
-async def test_a_fixed_temperature_of_the_file_is_never_sent(plays: Plays, prompt: Prompt) -> None:
+async def test_fixed_temperature_of_the_model_file_is_never_sent(plays: Plays, prompt: Prompt) -> None:
     file = ModelFile.model_validate({"name": "openai", "models": {"o3": {"fixed_temperature": True}}})
     endpoint = await plays(openai())
     answer = await ask(endpoint, prompt, "openai/o3", files={"openai": file})
-    assert "temperature" not in endpoint.asked[0] and answer.ignored == ("temperature",)
+    assert "temperature" not in endpoint.bodies[0] and answer.ignored == ("temperature",)
 
 
-async def test_the_other_name_of_the_token_limit_is_learnt(plays: Plays, prompt: Prompt) -> None:
+async def test_max_completion_tokens_is_used_after_a_refusal_of_max_tokens(plays: Plays, prompt: Prompt) -> None:
     text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     endpoint = await plays((400, {"error": {"message": text}}), openai())
     await ask(endpoint, prompt, times=2)
-    assert "max_tokens" in endpoint.asked[0]
-    assert [body.get("max_completion_tokens") for body in endpoint.asked] == [None, 256, 256]
+    assert "max_tokens" in endpoint.bodies[0]
+    assert [body.get("max_completion_tokens") for body in endpoint.bodies] == [None, 256, 256]
 
 
-async def test_several_refusals_are_learnt_one_after_another(plays: Plays, prompt: Prompt) -> None:
+async def test_several_refused_settings_are_omitted_one_after_another(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(
         (400, {"error": {"message": "Use 'max_completion_tokens' instead of 'max_tokens'"}}),
         (400, {"error": {"message": "temperature is fixed"}}),
@@ -231,15 +233,15 @@ async def test_several_refusals_are_learnt_one_after_another(plays: Plays, promp
         openai(),
     )
     answer = await ask(endpoint, prompt)
-    assert endpoint.asked[-1].keys() == {"model", "messages", "max_completion_tokens"}
+    assert endpoint.bodies[-1].keys() == {"model", "messages", "max_completion_tokens"}
     assert answer.ignored == ("temperature", "seed")
 
 
-async def test_a_refusal_of_something_else_stays_a_refusal(plays: Plays, prompt: Prompt) -> None:
+async def test_any_other_refusal_is_raised(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays((400, {"error": {"message": "context length exceeded"}}))
     with pytest.raises(Rejected, match="context length exceeded"):
         await ask(endpoint, prompt)
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.bodies) == 1
 
 
 @each_row(
@@ -270,38 +272,38 @@ async def test_a_refusal_of_something_else_stays_a_refusal(plays: Plays, prompt:
         ("google/x", google(finish="LANGUAGE"), "other"),
     ],
 )
-async def test_each_way_to_finish_has_one_of_four_names(
+async def test_each_finish_reason_maps_to_one_of_four_values(
     plays: Plays, prompt: Prompt, name: str, body: dict[str, object], finish: str
 ) -> None:
     assert (await ask(await plays(body), prompt, name)).finish == finish
 
 
-async def test_the_text_of_a_refusal_is_kept(plays: Plays, prompt: Prompt) -> None:
+async def test_the_text_of_a_refusal_is_returned(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai(None, refusal="I cannot help with that."))
     answer = await ask(endpoint, prompt)
-    assert answer.text == "I cannot help with that." and len(endpoint.asked) == 1
+    assert answer.text == "I cannot help with that." and len(endpoint.bodies) == 1
 
 
-async def test_an_empty_answer_is_asked_for_once_more_and_both_are_paid(plays: Plays, prompt: Prompt) -> None:
+async def test_an_empty_answer_is_requested_once_more_and_both_are_paid(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai("  "), openai("Lisbon"))
     answer = await ask(endpoint, prompt, price=lambda *_args, **_named: "0.5")
-    assert answer.text == "Lisbon" and len(endpoint.asked) == 2
+    assert answer.text == "Lisbon" and len(endpoint.bodies) == 2
     assert answer.usage is not None and answer.usage.total_tokens == 44
     assert answer.cost_usd == "1.0" and answer.attempts == 2
 
 
-async def test_an_answer_that_stays_empty_is_an_empty_answer(plays: Plays, prompt: Prompt) -> None:
+async def test_an_answer_that_is_empty_twice_is_returned_as_empty(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai(None))
     answer = await ask(endpoint, prompt)
-    assert answer.text == "" and answer.finish == "stop" and len(endpoint.asked) == 2
+    assert answer.text == "" and answer.finish == "stop" and len(endpoint.bodies) == 2
 
 
-async def test_an_empty_answer_that_was_cut_is_not_asked_for_again(plays: Plays, prompt: Prompt) -> None:
+async def test_an_empty_truncated_answer_is_not_requested_again(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai("", finish="length"))
-    assert (await ask(endpoint, prompt)).finish == "length" and len(endpoint.asked) == 1
+    assert (await ask(endpoint, prompt)).finish == "length" and len(endpoint.bodies) == 1
 
 
-async def test_the_parts_of_a_google_answer_are_joined_and_thoughts_left_out(plays: Plays, prompt: Prompt) -> None:
+async def test_google_text_parts_are_joined_without_thoughts(plays: Plays, prompt: Prompt) -> None:
     body = google()
     body["candidates"][0]["content"]["parts"] = [  # type: ignore[index]
         {"text": "Let me think.", "thought": True},
@@ -325,13 +327,13 @@ async def test_the_parts_of_a_google_answer_are_joined_and_thoughts_left_out(pla
         ("google/x", {"candidates": []}),
     ],
 )
-async def test_a_body_of_another_shape_is_a_mapping_error(
+async def test_a_body_of_another_shape_is_a_MappingError_without_retry(
     plays: Plays, prompt: Prompt, name: str, body: object
 ) -> None:
     endpoint = await plays(body)
     with pytest.raises(MappingError):
         await ask(endpoint, prompt, name)
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.bodies) == 1
 
 
 @pytest.mark.parametrize(
@@ -343,7 +345,7 @@ async def test_a_body_of_another_shape_is_a_mapping_error(
         ({"code": 400, "message": "bad model"}, Rejected),
     ],
 )
-async def test_an_error_inside_a_200_is_what_its_code_says(
+async def test_an_error_in_a_200_response_has_the_kind_of_its_code(
     plays: Plays, prompt: Prompt, error: dict[str, object], kind: type[Exception]
 ) -> None:
     from bench.models.dialect import error_in_reply
@@ -354,15 +356,15 @@ async def test_an_error_inside_a_200_is_what_its_code_says(
             await ask(await plays({"error": error}), prompt)
 
 
-async def test_i3_an_error_text_inside_a_200_is_asked_again(plays: Plays, prompt: Prompt) -> None:
+async def test_i3_an_error_text_in_a_200_response_is_retried(plays: Plays, prompt: Prompt) -> None:
     from bench.models.dialect import error_in_reply
 
     assert type(error_in_reply("internal failure")) is Unavailable
     endpoint = await plays({"error": {"code": 502, "message": "upstream"}}, openai())
-    assert (await ask(endpoint, prompt)).text == "Lisbon" and len(endpoint.asked) == 2
+    assert (await ask(endpoint, prompt)).text == "Lisbon" and len(endpoint.bodies) == 2
 
 
-async def test_the_ledger_holds_model_usage_and_price_of_each_attempt(plays: Plays, prompt: Prompt) -> None:
+async def test_the_call_log_contains_model_usage_and_price_of_each_attempt(plays: Plays, prompt: Prompt) -> None:
     call_price: list[tuple[str, Usage, str | None]] = []
 
     def price(name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False) -> str:
@@ -383,14 +385,14 @@ async def test_the_ledger_holds_model_usage_and_price_of_each_attempt(plays: Pla
     assert call_price == [("openai/gpt-4o", answer.usage, "gpt-4o-2024-11-20")]
 
 
-async def test_s12_an_unknown_price_is_none_and_a_free_model_costs_nothing(plays: Plays, prompt: Prompt) -> None:
+async def test_s12_an_unknown_price_is_None_and_a_free_model_costs_0(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays(openai())
     assert (await ask(endpoint, prompt)).cost_usd is None
     assert (await ask(endpoint, prompt, price=lambda *_args, **_named: None)).cost_usd is None
     assert (await ask(endpoint, prompt, "ollama/qwen3")).cost_usd == "0"
 
 
-async def test_a_usage_that_was_only_estimated_has_no_price(plays: Plays, prompt: Prompt) -> None:
+async def test_an_estimated_usage_has_no_price(plays: Plays, prompt: Prompt) -> None:
     body = openai()
     del body["usage"]
     answer = await ask(await plays(body), prompt, price=lambda *_args, **_named: "1")
@@ -398,7 +400,7 @@ async def test_a_usage_that_was_only_estimated_has_no_price(plays: Plays, prompt
     assert answer.cost_usd is None
 
 
-async def test_w4_a_refused_key_names_its_variable_and_never_the_key(plays: Plays, prompt: Prompt) -> None:
+async def test_w4_a_refused_key_names_its_variable_and_not_the_key(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays((401, {"error": {"message": "Incorrect API key provided: key-openai"}}))
     with pytest.raises(AuthError) as caught:
         await ask(endpoint, prompt)
@@ -406,14 +408,14 @@ async def test_w4_a_refused_key_names_its_variable_and_never_the_key(plays: Play
     assert "key-openai" not in str(caught.value)
 
 
-async def test_a_used_up_plan_stops(plays: Plays, prompt: Prompt) -> None:
+async def test_an_exhausted_quota_stops_without_retry(plays: Plays, prompt: Prompt) -> None:
     endpoint = await plays((429, {"error": {"code": "insufficient_quota", "message": "check your plan"}}))
     with pytest.raises(QuotaError):
         await ask(endpoint, prompt)
-    assert len(endpoint.asked) == 1
+    assert len(endpoint.bodies) == 1
 
 
-async def test_limits_of_the_file_reach_each_role(plays: Plays, prompt: Prompt) -> None:
+async def test_rate_limits_of_a_model_file_apply(plays: Plays, prompt: Prompt) -> None:
     import time
 
     file = ModelFile.model_validate({"name": "openai", "limits": {"rps": 5, "concurrency": 3}})
@@ -424,7 +426,7 @@ async def test_limits_of_the_file_reach_each_role(plays: Plays, prompt: Prompt) 
 
 
 @pytest.mark.parametrize("name", ["02_answer_0.json", "03_answer_1.json", "04_answer_2.json", "06_judge_0.json"])
-async def test_what_a_real_model_server_answered_is_read(
+async def test_captured_responses_of_a_real_server_are_read(
     plays: Plays, captured: Callable[[str], Mapping[str, Any]], name: str
 ) -> None:
     exchange = captured(name)
@@ -436,7 +438,7 @@ async def test_what_a_real_model_server_answered_is_read(
         seed=sent.get("seed"),
     )
     answer = await ask(endpoint, prompt, "ollama/smollm2")
-    assert endpoint.asked == [sent]
+    assert endpoint.bodies == [sent]
     choice = body["choices"][0]
     assert answer.text == choice["message"]["content"] and answer.finish == choice["finish_reason"]
     assert answer.model == body["model"] and answer.fingerprint == body["system_fingerprint"]
@@ -445,7 +447,7 @@ async def test_what_a_real_model_server_answered_is_read(
     assert answer.usage.cache_read_tokens == body["usage"]["prompt_tokens_details"]["cached_tokens"]
 
 
-async def test_the_reader_of_the_fault_server_answers_from_the_context(fault_server: Callable[..., str]) -> None:
+async def test_the_model_of_the_fault_server_answers_from_the_context(fault_server: Callable[..., str]) -> None:
     url = fault_server("chat:status:code=429,calls=1,retry_after=0")
     text = "Context:\n- The code of locker L01 is amber-3.\nQuestion: What is the code of locker L01?"
     async with Http() as http:
@@ -455,7 +457,7 @@ async def test_the_reader_of_the_fault_server_answers_from_the_context(fault_ser
     assert answer.text == "amber-3" and answer.attempts == 2
 
 
-async def test_anthropic_has_no_embeddings(tmp_path: Path) -> None:
+async def test_anthropic_has_no_embedding_models(tmp_path: Path) -> None:
     from bench.models import open_embedder
 
     with pytest.raises(ConfigError, match="is not an embedding model"):

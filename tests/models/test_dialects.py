@@ -1,4 +1,4 @@
-"""The three dialects without a server: what each writes for a prompt, what it reads of a body, and what it refuses."""
+"""The three dialects without a server: request bodies, responses, and refused bodies."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ ASKED = Prompt(
 NOTHING = ModelFeatures(temperature=False, seed=False, schema=False, tokens_name="max_completion_tokens")
 
 
-# ------------------------------------------------------------------------ what is written
+# ------------------------------------------------------------------------ request bodies
 
 
-def test_openai_keeps_every_message_in_its_place() -> None:
+def test_openai_bodies_contain_every_message_in_order() -> None:
     assert OpenAI().chat_body("m", ASKED, ModelFeatures()) == {
         "model": "m",
         "messages": [{"role": one.role, "content": one.content} for one in ASKED.messages],
@@ -58,7 +58,7 @@ def test_openai_keeps_every_message_in_its_place() -> None:
     }
 
 
-def test_anthropic_joins_what_the_system_says_and_forces_one_tool() -> None:
+def test_anthropic_bodies_join_system_texts_and_force_one_tool() -> None:
     turns = [{"role": one.role, "content": one.content} for one in ASKED.messages if one.role != "system"]
     body = Anthropic().chat_body("m", ASKED, ModelFeatures(seed=False))
     assert body == {
@@ -76,7 +76,7 @@ def test_anthropic_joins_what_the_system_says_and_forces_one_tool() -> None:
     }  # fmt: skip
 
 
-def test_google_calls_the_assistant_model_and_keeps_settings_together() -> None:
+def test_google_bodies_use_role_model_and_generationConfig() -> None:
     assert Google().chat_body("m", ASKED, ModelFeatures()) == {
         "contents": [
             {"role": "user", "parts": [{"text": "Hello"}]},
@@ -117,12 +117,12 @@ def test_google_calls_the_assistant_model_and_keeps_settings_together() -> None:
         ),
     ],
 )  # fmt: skip
-def test_addresses_of_a_model(dialect: Dialect, base: str, model: str, chat: str, embed: str) -> None:
+def test_each_dialect_builds_its_URLs(dialect: Dialect, base: str, model: str, chat: str, embed: str) -> None:
     assert (dialect.chat_url(base, model), dialect.embed_url(base, model)) == (chat, embed)
 
 
 @pytest.mark.parametrize("base", ["http://h", "http://h/v1"])
-def test_anthropic_is_found_with_and_without_its_version_and_embeds_nothing(base: str) -> None:
+def test_anthropic_URLs_work_with_and_without_version_and_embedding_fails(base: str) -> None:
     assert Anthropic().chat_url(base, "m") == "http://h/v1/messages"
     for ask in (
         lambda: Anthropic().embed_url(base, "m"),
@@ -134,7 +134,7 @@ def test_anthropic_is_found_with_and_without_its_version_and_embeds_nothing(base
 
 
 @pytest.mark.parametrize("dimensions", [None, 3])
-def test_texts_to_embed_are_sent_in_order_with_the_dimension_that_is_wanted(dimensions: int | None) -> None:
+def test_embedding_bodies_contain_the_texts_in_order_and_the_dimension(dimensions: int | None) -> None:
     texts = ["one", "", "two"]
     size = {} if dimensions is None else {"dimensions": 3}
     expected = {"model": "m", "input": texts, "encoding_format": "float", **size}
@@ -145,7 +145,7 @@ def test_texts_to_embed_are_sent_in_order_with_the_dimension_that_is_wanted(dime
     }
 
 
-# ------------------------------------------------------------------------ what is read
+# ------------------------------------------------------------------------ responses
 
 
 def openai(**message: object) -> dict[str, object]:
@@ -220,12 +220,12 @@ def google(*parts: object, finish: str = "STOP") -> dict[str, object]:
         ),
     ],
 )
-def test_a_reply_is_its_text_its_model_and_how_it_ended(dialect: str, body: object, reply: Reply) -> None:
+def test_read_chat_returns_text_model_and_finish(dialect: str, body: object, reply: Reply) -> None:
     assert DIALECTS[dialect].read_chat(body) == reply
 
 
 @each_row(
-    ("dialect", "body", "said"),
+    ("dialect", "body", "message"),
     [
         ("openai", [], "chat answer: expected an object; got []"),
         ("openai", {}, "chat answer: choices is missing or empty; got {}"),
@@ -239,10 +239,10 @@ def test_a_reply_is_its_text_its_model_and_how_it_ended(dialect: str, body: obje
         ("google", {"promptFeedback": {}}, "generateContent answer, candidates: expected a list"),
     ],
 )
-def test_a_body_of_another_form_says_where_it_differs(dialect: str, body: object, said: str) -> None:
+def test_read_chat_reports_where_a_body_has_another_shape(dialect: str, body: object, message: str) -> None:
     with pytest.raises(MappingError) as caught:
         DIALECTS[dialect].read_chat(body)
-    assert caught.value.message.startswith(said)
+    assert caught.value.message.startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -253,12 +253,12 @@ def test_a_body_of_another_form_says_where_it_differs(dialect: str, body: object
         ("google", {"embeddings": [{"values": [1]}, {"values": [2.0]}]}),
     ],
 )
-def test_vectors_are_read_in_the_order_of_the_texts(dialect: str, body: object) -> None:
+def test_read_vectors_returns_vectors_in_the_order_of_the_texts(dialect: str, body: object) -> None:
     assert DIALECTS[dialect].read_vectors(body) == [(1.0,), (2.0,)]
 
 
 @each_row(
-    ("dialect", "body", "said"),
+    ("dialect", "body", "message"),
     [
         (
             "openai",
@@ -277,14 +277,14 @@ def test_vectors_are_read_in_the_order_of_the_texts(dialect: str, body: object) 
         ("google", {}, "embeddings: expected a list; got null"),
     ],
 )
-def test_vectors_of_another_form_are_refused(dialect: str, body: object, said: str) -> None:
+def test_read_vectors_refuses_bodies_of_another_shape(dialect: str, body: object, message: str) -> None:
     with pytest.raises(MappingError) as caught:
         DIALECTS[dialect].read_vectors(body)
-    assert said in caught.value.message
+    assert message in caught.value.message
 
 
 @each_row("number", [float("nan"), float("inf"), float("-inf"), 10**400, True, "1", None, [1]])
-def test_a_part_of_a_vector_is_a_finite_number(number: object) -> None:
+def test_a_vector_contains_only_finite_numbers(number: object) -> None:
     with pytest.raises(MappingError, match="finite numbers"):
         vector([0.5, number], "embeddings")
 
@@ -304,12 +304,12 @@ def test_a_part_of_a_vector_is_a_finite_number(number: object) -> None:
         (None, Unavailable),
     ],
 )
-def test_an_error_inside_a_good_answer_is_named_by_its_code(error: object, kind: type[CallError]) -> None:
+def test_an_error_in_a_good_response_has_the_kind_of_its_code(error: object, kind: type[CallError]) -> None:
     assert type(error_in_reply(error)) is kind
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic", "google"])
-def test_an_error_inside_a_good_answer_is_raised_by_every_dialect(dialect: str) -> None:
+def test_every_dialect_raises_an_error_in_a_good_response(dialect: str) -> None:
     with pytest.raises(RateLimited):
         DIALECTS[dialect].read_chat({"error": {"code": 429}})
     if dialect != "anthropic":
@@ -317,7 +317,7 @@ def test_an_error_inside_a_good_answer_is_raised_by_every_dialect(dialect: str) 
             DIALECTS[dialect].read_vectors({"error": {"code": 429}})
 
 
-def test_anthropics_own_form_of_an_error_is_one() -> None:
+def test_an_error_body_of_anthropic_is_raised() -> None:
     with pytest.raises(CallError):
         Anthropic().read_chat({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})
 
@@ -355,7 +355,7 @@ TREES = st.recursive(
 
 @given(body=TREES)
 @pytest.mark.parametrize("dialect", ["openai", "google"])
-def test_any_body_is_a_reply_or_an_error_of_the_call(dialect: str, body: object) -> None:
+def test_any_body_is_a_reply_or_a_CallError(dialect: str, body: object) -> None:
     for read in (DIALECTS[dialect].read_chat, DIALECTS[dialect].read_vectors):
         try:
             read(body)
@@ -372,11 +372,11 @@ def test_any_body_is_a_reply_or_an_error_of_the_call(dialect: str, body: object)
         ({"text": "x"}, ""),
     ],
 )
-def test_text_is_a_text_or_the_texts_of_blocks(value: object, text: str) -> None:
+def test_text_of_joins_the_texts_of_blocks(value: object, text: str) -> None:
     assert text_of(value) == text
 
 
-# ------------------------------------------------------------------------ what is learnt of a refusal
+# ------------------------------------------------------------------------ refused settings
 
 
 @each_row(
@@ -392,13 +392,13 @@ def test_text_is_a_text_or_the_texts_of_blocks(value: object, text: str) -> None
         ("m -> 500: temperature", None),
     ],
 )
-def test_a_refusal_that_names_a_setting_leaves_it_out(refusal: str, learnt: ModelFeatures | None) -> None:
+def test_a_refusal_that_names_a_setting_disables_it(refusal: str, learnt: ModelFeatures | None) -> None:
     assert without_refused_feature(ModelFeatures(), refusal) == learnt
     if learnt is not None:
         assert without_refused_feature(learnt, refusal) is None
 
 
-def test_everything_may_be_left_out_in_turn() -> None:
+def test_all_settings_can_be_disabled_in_turn() -> None:
     features, refusals = (
         ModelFeatures(),
         ["-> 400 temperature", "-> 400 seed", "-> 400 tools", "-> 400 max_completion_tokens"],
@@ -408,9 +408,9 @@ def test_everything_may_be_left_out_in_turn() -> None:
     assert features == NOTHING
 
 
-def test_a_schema_in_words_stands_at_the_end_of_the_last_message() -> None:
-    asked = with_schema_text(ASKED, {"b": 1, "a": "\u00e9"})
-    assert asked.messages[:-1] == ASKED.messages[:-1]
-    before, _, schema = asked.messages[-1].content.rpartition("\n")
+def test_with_schema_text_appends_the_schema_to_the_last_message() -> None:
+    prompt = with_schema_text(ASKED, {"b": 1, "a": "\u00e9"})
+    assert prompt.messages[:-1] == ASKED.messages[:-1]
+    before, _, schema = prompt.messages[-1].content.rpartition("\n")
     assert before == "Where?\n\nReply with one JSON object and nothing else. It must fit this JSON Schema:"
     assert (schema, json.loads(schema)) == ('{"a": "\u00e9", "b": 1}', {"a": "\u00e9", "b": 1})

@@ -1,4 +1,4 @@
-"""A judge's JSON is read strictly, repaired once, and never guessed."""
+"""JSON replies of a judge: read strictly and repaired once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SCHEMA = ReplySchema(
         ("[" * 100_000, None),
     ],
 )
-def test_only_one_object_of_the_schema_is_a_reply(text: str, value: object) -> None:
+def test_only_one_object_of_the_schema_is_accepted_as_reply(text: str, value: object) -> None:
     found = SCHEMA.read(text)
     assert found == (json.loads(text) if value is ... else value)
 
@@ -67,7 +67,7 @@ def test_only_one_object_of_the_schema_is_a_reply(text: str, value: object) -> N
         max_leaves=8,
     )
 )
-def test_every_value_fits_the_empty_schema(value: object) -> None:
+def test_the_empty_schema_accepts_every_value(value: object) -> None:
     assert ReplySchema({}).accepts(value)
 
 
@@ -83,21 +83,21 @@ def test_every_value_fits_the_empty_schema(value: object) -> None:
         ({"a": {"b": 1}}, {"properties": {"a": {"properties": {"b": {"type": "string"}}}}}, False),
     ],
 )
-def test_types_are_exact(value: object, schema: dict[str, object], right: bool) -> None:
+def test_schema_types_are_exact(value: object, schema: dict[str, object], right: bool) -> None:
     assert ReplySchema(schema).accepts(value) is right
 
 
 @dataclass
 class Replies:
-    """A model that says its lines one after another."""
+    """A model that returns its lines in order."""
 
     lines: list[Completion]
-    asked: list[Prompt] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
     name: str = "test/replies"
 
     async def complete(self, prompt: Prompt) -> Completion:
-        self.asked.append(prompt)
-        return self.lines[len(self.asked) - 1]
+        self.prompts.append(prompt)
+        return self.lines[len(self.prompts) - 1]
 
 
 def reply(text: str, **more: object) -> Completion:
@@ -108,36 +108,36 @@ def reply(text: str, **more: object) -> Completion:
 QUESTION = Prompt(messages=(ChatMessage(role="user", content="Is it right?"),), json_schema=SCHEMA)
 
 
-async def test_a_reply_that_fits_is_taken_as_it_is() -> None:
+async def test_a_valid_reply_is_returned_unchanged() -> None:
     model = Replies([reply('{"correct": true}')])
     assert (await SchemaJudge(model).ask(QUESTION)).text == '{"correct": true}'
-    assert len(model.asked) == 1
+    assert len(model.prompts) == 1
 
 
-async def test_a_reply_that_does_not_fit_is_repaired_once_and_both_are_paid() -> None:
+async def test_an_invalid_reply_is_repaired_once_and_both_requests_are_paid() -> None:
     model = Replies([reply("It is right."), reply('{"correct": true}')])
     answer = await SchemaJudge(model).ask(QUESTION)
     assert answer.text == '{"correct": true}' and answer.cost_usd == "0.50"
     assert answer.usage is not None and answer.usage.input_tokens == 20
-    roles = [message.role for message in model.asked[1].messages]
-    assert roles == ["user", "assistant", "user"] and model.asked[1].messages[1].content == "It is right."
+    roles = [message.role for message in model.prompts[1].messages]
+    assert roles == ["user", "assistant", "user"] and model.prompts[1].messages[1].content == "It is right."
 
 
-async def test_a_second_reply_that_does_not_fit_is_no_verdict_and_there_is_no_third() -> None:
+async def test_a_second_invalid_reply_is_returned_without_a_third_request() -> None:
     model = Replies([reply("yes"), reply("still yes")])
     answer = await SchemaJudge(model).ask(QUESTION)
     assert answer.text == "still yes" and SCHEMA.read(answer.text) is None
-    assert len(model.asked) == 2
+    assert len(model.prompts) == 2
 
 
 @pytest.mark.parametrize("finish", ["length", "refusal"])
-async def test_a_cut_reply_or_a_refusal_is_not_repaired(finish: str) -> None:
+async def test_a_truncated_or_refused_reply_is_not_repaired(finish: str) -> None:
     model = Replies([reply('{"correct": tr', finish=finish)])
     assert (await SchemaJudge(model).ask(QUESTION)).finish == finish
-    assert len(model.asked) == 1
+    assert len(model.prompts) == 1
 
 
-async def test_without_a_schema_any_text_is_taken() -> None:
+async def test_without_a_schema_any_text_is_accepted() -> None:
     model = Replies([reply("CORRECT")])
     prompt = Prompt(messages=QUESTION.messages)
-    assert (await SchemaJudge(model).ask(prompt)).text == "CORRECT" and len(model.asked) == 1
+    assert (await SchemaJudge(model).ask(prompt)).text == "CORRECT" and len(model.prompts) == 1

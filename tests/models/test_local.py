@@ -1,4 +1,4 @@
-"""``local/NAME``: texts are embedded on this machine, from weights in a folder, without a key or a call."""
+"""``local/NAME``: texts are embedded in this process from a folder of weights, without key or call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def files(tmp_path: Path) -> Files:
     return with_settings({}, {NAME: ModelSettings(path=str(folder))})
 
 
-async def test_texts_are_embedded_here_in_order_and_nothing_is_called(files: Files) -> None:
+async def test_local_embeddings_are_computed_in_order_without_calls(files: Files) -> None:
     texts = ["the train left", "my dog", "at nine", "my dog"]
     async with Http() as http:
         options = EmbeddingOptions(batch=2, normalize=True)
@@ -52,19 +52,19 @@ async def test_texts_are_embedded_here_in_order_and_nothing_is_called(files: Fil
     assert max(scores) == scores[1] and all(abs(sum(a * a for a in vector) - 1) < 1e-6 for vector in found)
 
 
-async def test_a_text_is_embedded_once_also_when_many_ask_at_the_same_time(files: Files) -> None:
+async def test_a_text_is_embedded_once_for_simultaneous_requests(files: Files) -> None:
     async with Http() as http:
         embedder: Any = open_embedder(NAME, http=http, environment=NOTHING, files=files)
-        asked: list[str] = []
+        embedded: list[str] = []
         computed = embedder._vectors
-        embedder._vectors = lambda texts: (asked.extend(texts), computed(texts))[1]
+        embedder._vectors = lambda texts: (embedded.extend(texts), computed(texts))[1]
         async with anyio.create_task_group() as group:
             for _ in range(5):
                 group.start_soon(lambda: embedder.embed(["my dog", "the train"], kind="document"))
-    assert sorted(asked) == ["my dog", "the train"]
+    assert sorted(embedded) == ["my dog", "the train"]
 
 
-def test_an_unknown_model_and_a_missing_folder_are_named_before_anything_starts() -> None:
+def test_an_unknown_model_or_missing_folder_is_refused_before_the_run() -> None:
     with pytest.raises(ConfigError, match=r'did you mean "local/bge-small-en-v1\.5"'):
         check_model("local/bge-smal-en-v1.5", NOTHING)
     absent = with_settings({}, {NAME: ModelSettings(path="/nowhere/weights")})
@@ -72,13 +72,13 @@ def test_an_unknown_model_and_a_missing_folder_are_named_before_anything_starts(
         check_model(NAME, NOTHING, absent)
 
 
-def test_a_folder_without_weights_is_one_error_with_its_place(tmp_path: Path) -> None:
+def test_a_folder_without_weights_is_an_error_with_its_path(tmp_path: Path) -> None:
     empty = with_settings({}, {NAME: ModelSettings(path=str(tmp_path))})
     with pytest.raises(ConfigError, match=f"cannot be loaded in {tmp_path}"):
         open_embedder(NAME, http=Http(), environment=NOTHING, files=empty)
 
 
-def test_a_hub_out_of_reach_is_an_error_at_once_that_names_the_file_for_a_folder(
+def test_an_unreachable_hub_is_an_error_that_names_the_config_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
@@ -86,10 +86,10 @@ def test_a_hub_out_of_reach_is_an_error_at_once_that_names_the_file_for_a_folder
     with pytest.raises(ConfigError, match=r"cannot be loaded from the hub: .*refused") as caught:
         open_embedder(NAME, http=Http(), environment=NOTHING)
     assert caught.value.hint is not None and "configs/models/local.yaml" in caught.value.hint
-    assert capfd.readouterr().err == "", "the library's own attempts are not told"
+    assert capfd.readouterr().err == "", "the attempts of the library are not printed"
 
 
-def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_fastembed_the_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     from bench.models import local
 
     monkeypatch.setitem(sys.modules, "fastembed", None)
@@ -100,24 +100,24 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
     assert caught.value.hint == "pip install 'memorybench[embed]'"
 
 
-def test_a_model_that_embeds_does_not_answer(files: Files) -> None:
+def test_an_embedding_model_cannot_answer(files: Files) -> None:
     with pytest.raises(ConfigError, match="cannot answer"):
         open_model(NAME, http=Http(), environment=NOTHING, role="answering", files=files)
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "told"),
+    ("name", "settings", "expected"),
     [
         ("openai/gpt-4o", ModelSettings(path="weights"), '"path" has no effect for a model of an endpoint'),
         (NAME, ModelSettings(stream=True), '"stream" has no effect for a model that runs in this process'),
     ],
 )
-def test_a_setting_that_nothing_reads_is_refused(name: str, settings: ModelSettings, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_model_setting_without_effect_is_refused(name: str, settings: ModelSettings, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
         with_settings({}, {name: settings})
 
 
-def test_a_file_local_yaml_with_an_address_stays_an_endpoint() -> None:
+def test_a_local_model_file_with_base_url_is_an_endpoint() -> None:
     own = ModelFile(name="local", dialect="openai", base_url="http://127.0.0.1:1/v1")
     assert is_local(NAME, {}) and not is_local(NAME, {"local": own})
 
@@ -132,7 +132,7 @@ limit: 6
 """
 
 
-def test_a_vector_store_runs_without_a_key_and_weights_are_part_of_the_plan(
+def test_a_run_with_local_embeddings_needs_no_key_and_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
     def bench(*arguments: str, code: int = 0) -> Any:
@@ -152,7 +152,7 @@ def test_a_vector_store_runs_without_a_key_and_weights_are_part_of_the_plan(
     assert jobs["vector"]["metrics"]["hit_at_10"]["value"] > 0
 
 
-def test_other_weights_are_another_plan(tmp_path: Path, files: Files) -> None:
+def test_different_weights_give_a_different_identity(tmp_path: Path, files: Files) -> None:
     folder = Path(files["local"].models["potion-base-8M"].path or "")
     known = weights(NAME, files).identity()
     assert known["model"] == "minishlab/potion-base-8M" and str(tmp_path) not in json.dumps(known)
@@ -161,7 +161,7 @@ def test_other_weights_are_another_plan(tmp_path: Path, files: Files) -> None:
     assert weights(NAME, files).identity() != known
 
 
-async def test_a_text_that_is_longer_than_the_model_takes_is_counted(files: Files) -> None:
+async def test_texts_longer_than_the_model_accepts_are_counted(files: Files) -> None:
     async with Http() as http:
         embedder: Any = open_embedder(NAME, http=http, environment=NOTHING, files=files)
         await embedder.embed(["my dog " * 50], kind="document")

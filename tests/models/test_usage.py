@@ -1,4 +1,4 @@
-"""Usage has one meaning, whatever the vendor counts (S12)."""
+"""Usage has the same meaning for every vendor (S12)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def google(sent: int, read: int, shown: int, thoughts: int) -> dict[str, object]
 
 
 @given(plain=COUNT, read=COUNT, written=COUNT, shown=COUNT, reasoning=COUNT)
-def test_s12_the_same_call_counts_the_same_at_every_vendor(
+def test_s12_usage_of_one_call_is_equal_for_every_vendor(
     plain: int, read: int, written: int, shown: int, reasoning: int
 ) -> None:
     one = read_usage("openai", openai(plain + read, read, shown + reasoning, reasoning))
@@ -63,26 +63,28 @@ def test_s12_the_same_call_counts_the_same_at_every_vendor(
 
 
 @given(plain=COUNT, read=COUNT, written=COUNT, received=COUNT)
-def test_the_total_is_input_and_output_and_parts_lie_inside(plain: int, read: int, written: int, received: int) -> None:
+def test_total_tokens_is_input_plus_output_and_cache_tokens_are_part_of_input(
+    plain: int, read: int, written: int, received: int
+) -> None:
     used = read_usage("anthropic", anthropic(plain, read, written, received))
     assert used.total_tokens == used.input_tokens + used.output_tokens
     assert used.cache_read_tokens + used.cache_write_tokens <= used.input_tokens
     assert not used.estimated
 
 
-def test_reasoning_is_inside_output_at_every_vendor() -> None:
+def test_reasoning_tokens_are_part_of_output_for_every_vendor() -> None:
     assert read_usage("openai", openai(5, 0, 30, 20)).output_tokens == 30
     assert read_usage("google", google(5, 0, 10, 20)).output_tokens == 30
     body = {"usage": {"input_tokens": 5, "output_tokens": 30, "output_tokens_details": {"thinking_tokens": 20}}}
     assert read_usage("anthropic", body) == read_usage("openai", openai(5, 0, 30, 20))
 
 
-def test_tool_use_of_google_is_input() -> None:
+def test_tool_use_tokens_of_google_are_input() -> None:
     body = {"usageMetadata": {"promptTokenCount": 5, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 1}}
     assert read_usage("google", body).input_tokens == 8
 
 
-def test_cache_writes_of_an_openai_like_vendor_are_kept() -> None:
+def test_cache_writes_of_openai_dialects_are_counted() -> None:
     details = {"cached_tokens": 2, "cache_write_tokens": 3}
     body = {"usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": details}}
     used = read_usage("openai", body)
@@ -91,21 +93,21 @@ def test_cache_writes_of_an_openai_like_vendor_are_kept() -> None:
 
 @each_row("dialect", DIALECTS)
 @each_row("body", [{}, {"usage": None, "usageMetadata": None}, {"usage": {}, "usageMetadata": {}}])
-def test_without_usage_characters_are_counted_and_it_says_so(
+def test_without_usage_tokens_are_estimated_from_characters(
     dialect: Literal["openai", "anthropic", "google"], body: dict[str, object]
 ) -> None:
     used = read_usage(dialect, body, prompt="a" * 9, reply="b" * 4)
     assert used == Usage(input_tokens=3, output_tokens=1, total_tokens=4, estimated=True)
 
 
-def test_missing_or_null_details_count_nothing() -> None:
+def test_missing_usage_details_count_as_none() -> None:
     body = {"usage": {"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": None}}
     assert read_usage("openai", body) == Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
 
 @each_row("count", [-1, 1.5, "3", True, [1], float("nan"), float("inf"), 1e300, 10**40])
 @each_row("dialect", DIALECTS)
-def test_a_count_that_is_no_whole_number_makes_the_usage_an_estimate(
+def test_a_count_that_is_not_a_whole_number_makes_the_usage_an_estimate(
     dialect: Literal["openai", "anthropic", "google"], count: object
 ) -> None:
     body = {
@@ -116,14 +118,14 @@ def test_a_count_that_is_no_whole_number_makes_the_usage_an_estimate(
     assert is_usage_unreadable(dialect, body)
 
 
-def test_a_whole_number_written_as_a_fraction_is_that_number() -> None:
+def test_a_whole_number_written_as_float_is_accepted() -> None:
     body = {"usage": {"prompt_tokens": 50.0, "completion_tokens": 3.0}}
     assert read_usage("openai", body) == Usage(input_tokens=50, output_tokens=3, total_tokens=53)
     assert not is_usage_unreadable("openai", body)
 
 
 @given(st.text(max_size=200))
-def test_a_local_count_is_quarters_of_a_token_rounded_up(text: str) -> None:
+def test_count_tokens_is_token_quarters_rounded_up(text: str) -> None:
     assert token_quarters(text) <= 4 * count_tokens(text) < token_quarters(text) + 4
 
 
