@@ -1,4 +1,4 @@
-"""Which providers a run compares: by what name, in which variant, with which of its keys set anew."""
+"""Providers of a run: names, variants and config values set by flag."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def one(world: World, name: str, **more: object) -> ProviderPlan:
 # ------------------------------------------------------------------------ names
 
 
-def test_without_a_name_the_keyless_built_ins_are_taken_in_their_order(world: World) -> None:
+def test_without_providers_the_keyless_built_in_ones_are_selected(world: World) -> None:
     assert [found.label for found in chosen(world)] == list(KEYLESS)
     assert [found.built_in for found in chosen(world)] == list(KEYLESS)
 
@@ -54,7 +54,7 @@ def test_without_a_name_the_keyless_built_ins_are_taken_in_their_order(world: Wo
         ("chroma@a-b", "chroma@a-b", None),
     ],
 )
-def test_a_provider_is_known_by_its_own_name_whatever_it_was_called(
+def test_a_provider_is_found_by_name_alias_and_variant(
     world: World, given: str, label: str, built_in: str | None
 ) -> None:
     found = one(world, given)
@@ -62,12 +62,12 @@ def test_a_provider_is_known_by_its_own_name_whatever_it_was_called(
     assert found.config.name == label.partition("@")[0]
 
 
-def test_the_order_is_that_of_the_names(world: World) -> None:
+def test_providers_keep_the_order_of_the_flags(world: World) -> None:
     names = ("random", "faulty@b", "bm25", "faulty@a", "faulty")
     assert tuple(found.label for found in chosen(world, *names)) == names
 
 
-def test_a_file_of_the_workspace_stands_in_for_a_built_in(world: World) -> None:
+def test_a_workspace_config_replaces_a_built_in_provider(world: World) -> None:
     world.provider("bm25")
     found = one(world, "bm25")
     assert (found.built_in, found.config.type) == (None, "hosted")
@@ -120,7 +120,7 @@ def test_a_file_of_the_workspace_stands_in_for_a_built_in(world: World) -> None:
         ),
     ],
 )
-def test_a_name_that_means_nothing_or_too_much_is_refused(
+def test_an_unknown_duplicate_or_malformed_provider_name_is_rejected(
     world: World, names: list[str], message: str, hint: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -131,7 +131,7 @@ def test_a_name_that_means_nothing_or_too_much_is_refused(
 # ------------------------------------------------------------------------ --set
 
 
-def test_a_plain_name_means_every_variant_and_a_variants_own_value_wins(world: World) -> None:
+def test_set_for_a_provider_applies_to_its_variants_unless_the_variant_sets_it(world: World) -> None:
     small, big = chosen(
         world,
         "faulty@small",
@@ -144,18 +144,18 @@ def test_a_plain_name_means_every_variant_and_a_variants_own_value_wins(world: W
     assert big.overrides == {"connection.timeout": 3, "ingest.text": "dated"}
 
 
-def test_a_plain_name_that_is_in_the_run_itself_means_that_one(world: World) -> None:
+def test_set_for_a_provider_applies_only_to_the_plain_one_if_it_is_in_the_run(world: World) -> None:
     plain, big = chosen(world, "faulty", "faulty@big", faulty__connection__timeout=7)
     assert (plain.config.connection.timeout, big.config.connection.timeout) == (7, 2000)
 
 
 @pytest.mark.parametrize("spelled", ["local-baseline", "bm25"])
-def test_a_provider_that_was_called_by_an_alias_may_be_set_by_either_name(world: World, spelled: str) -> None:
+def test_set_accepts_name_and_alias_of_a_provider(world: World, spelled: str) -> None:
     found = one(world, "local-baseline", **{f"{spelled}__capabilities__max_k": "4"})
     assert found.config.capabilities.max_k == 4
 
 
-def test_names_that_begin_alike_are_kept_apart(world: World) -> None:
+def test_set_does_not_confuse_providers_with_a_common_prefix(world: World) -> None:
     world.provider("faulty-two")
     first, second = chosen(world, "faulty", "faulty-two", **{"faulty-two__connection__timeout": 5})
     assert (first.overrides, second.overrides) == ({}, {"connection.timeout": 5})
@@ -179,7 +179,7 @@ def test_names_that_begin_alike_are_kept_apart(world: World) -> None:
         ([1, "x"], [1, "x"]),
     ],
 )
-def test_a_value_is_json_where_it_is_json_and_else_the_text(world: World, text: object, value: object) -> None:
+def test_a_set_value_is_parsed_as_json_or_used_as_text(world: World, text: object, value: object) -> None:
     found = one(world, "faulty", faulty__endpoints__add__body__extra=text)
     assert found.overrides == {"endpoints.add.body.extra": value}
     assert found.config.endpoints is not None
@@ -188,23 +188,23 @@ def test_a_value_is_json_where_it_is_json_and_else_the_text(world: World, text: 
 
 
 @pytest.mark.parametrize("key", ["rateLimit.maxRetries", "rate_limit.max_retries", "RATELIMIT.max_retries"])
-def test_a_key_is_found_in_either_spelling(world: World, key: str) -> None:
+def test_set_accepts_both_spellings_of_a_key(world: World, key: str) -> None:
     found = one(world, "faulty", **{f"faulty.{key}": 9})
     assert found.config.rate_limit.max_retries == 9
 
 
-def test_maps_that_are_not_there_are_made(world: World) -> None:
+def test_set_creates_missing_maps(world: World) -> None:
     found = one(world, "faulty", faulty__limits__search__rps="2.5")
     assert found.config.limits.search.rps == 2.5
 
 
-def test_what_is_set_changes_the_digest_of_the_config_and_the_file_stays(world: World) -> None:
+def test_set_changes_the_config_digest_but_not_the_file(world: World) -> None:
     path = world.workspace / "configs/providers/faulty.yaml"
     text = path.read_text()
     sets = {"faulty@x__ingest__text": "dated", "faulty@y__ingest__text": "dated", "faulty@z__connection__timeout": 1}
     plain, once, again, slower = chosen(world, "faulty", "faulty@x", "faulty@y", "faulty@z", **sets)
     assert plain.config.sha256 != once.config.sha256 == again.config.sha256
-    assert plain.config.sha256 == slower.config.sha256  # a time-out changes no result
+    assert plain.config.sha256 == slower.config.sha256  # a timeout changes no result
     assert path.read_text() == text
     assert one(world, "bm25").config.sha256 != one(world, "bm25", bm25__capabilities__max_k=3).config.sha256
 
@@ -270,7 +270,9 @@ def test_what_is_set_changes_the_digest_of_the_config_and_the_file_stays(world: 
         ),
     ],
 )
-def test_what_cannot_be_set_says_why(world: World, sets: dict[str, object], message: str, hint: str) -> None:
+def test_an_invalid_set_is_rejected_with_its_reason(
+    world: World, sets: dict[str, object], message: str, hint: str
+) -> None:
     with pytest.raises(UsageError) as caught:
         chosen(world, "faulty", "bm25", **sets)
     assert (caught.value.message, caught.value.hint) == (message, hint)
@@ -286,7 +288,7 @@ def test_what_cannot_be_set_says_why(world: World, sets: dict[str, object], mess
         ({"faulty.name": "other"}, "2:1", 'name "other" differs from the file name "faulty"'),
     ],
 )
-def test_a_file_that_does_not_fit_any_more_is_told_at_the_line_of_the_key(
+def test_a_set_that_makes_a_config_invalid_is_reported_at_the_line_of_the_key(
     world: World, sets: dict[str, object], place: str, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -300,7 +302,7 @@ def test_a_file_that_does_not_fit_any_more_is_told_at_the_line_of_the_key(
 # ------------------------------------------------------------------------ models of a provider
 
 
-def test_vectors_that_we_make_come_from_the_flag_then_the_file_with_its_vendor(world: World) -> None:
+def test_the_embedding_model_comes_from_the_flag_or_the_config(world: World) -> None:
     assert one(world, "chroma").embedding == "openai/text-embedding-3-small"
     bare = one(world, "chroma", chroma__client_embeddings__model="text-embedding-3-large")
     assert bare.embedding == "openai/text-embedding-3-large"
@@ -309,33 +311,33 @@ def test_vectors_that_we_make_come_from_the_flag_then_the_file_with_its_vendor(w
     assert one(world, "bm25", embedding="ollama/nomic").embedding is None
 
 
-def test_the_model_with_which_a_service_embeds_is_the_one_it_is_told_to_use(world: World) -> None:
+def test_embedded_by_of_a_service_is_the_model_that_it_is_configured_with(world: World) -> None:
     assert one(world, "letta").embedded_by == "openai/text-embedding-3-small"
-    told = one(world, "letta", variables={"LETTA_EMBEDDING": "letta/free"})
-    assert (told.embedded_by, told.embedding) == ("letta/free", None)
+    found = one(world, "letta", variables={"LETTA_EMBEDDING": "letta/free"})
+    assert (found.embedded_by, found.embedding) == ("letta/free", None)
     assert one(world, "faulty", faulty__embeds_with="bge-m3").embedded_by == "bge-m3"
 
 
-def test_one_name_is_shown_whoever_embeds_and_none_where_nobody_says_that_anything_does(world: World) -> None:
+def test_embedded_by_is_shown_for_models_of_bench_and_of_services_and_none_if_unknown(world: World) -> None:
     assert one(world, "chroma", embedding="ollama/nomic").embedded_by == "ollama/nomic"
     assert (one(world, "mem0").embedded_by, one(world, "mem0").embedding) == ("(builtin)", None)
     assert one(world, "faulty").embedded_by is None
     assert one(world, "bm25").embedded_by is None
 
 
-def test_what_a_service_says_of_its_embeddings_is_no_part_of_what_is_asked(world: World) -> None:
-    told = one(world, "faulty", faulty__embeds_with="bge-m3").config
-    assert told.sha256 == one(world, "faulty").config.sha256
+def test_embeds_with_is_not_part_of_the_config_digest(world: World) -> None:
+    found = one(world, "faulty", faulty__embeds_with="bge-m3").config
+    assert found.sha256 == one(world, "faulty").config.sha256
 
 
-def test_every_shipped_service_says_who_embeds(root: Path) -> None:
+def test_each_shipped_service_declares_its_embedding_model(root: Path) -> None:
     shipped = [
         load_provider(path) for path in sorted((root / "configs/providers").glob("*.yaml")) if "." not in path.stem
     ]
     assert [config.name for config in shipped if embedded_by(config, Environment(values={})) is None] == []
 
 
-def test_a_library_that_embeds_by_itself_is_told_by_its_own_option(root: Path) -> None:
+def test_embeds_with_overrides_the_embedding_option_of_a_library(root: Path) -> None:
     config = load_provider(root / "configs/providers/mem0-library.yaml")
     assert (service_embedding_model(config), embedding_model(config)) == ("text-embedding-3-small", None)
     named = config.model_copy(update={"embeds_with": "acme/vectors"})
@@ -343,13 +345,13 @@ def test_a_library_that_embeds_by_itself_is_told_by_its_own_option(root: Path) -
 
 
 @pytest.mark.parametrize("name", ["aqrag", "contextual-retrieval"])
-def test_a_model_that_writes_about_what_is_stored_is_known_to_the_plan(world: World, name: str) -> None:
+def test_enriched_by_names_the_model_that_writes_about_stored_chunks(world: World, name: str) -> None:
     assert one(world, name).enriched_by == "openai/gpt-4o-mini"
     renamed = one(world, name, **{f"{name}__local__enhancement__model": "gemini-2.5-flash"})
     assert renamed.enriched_by == "google/gemini-2.5-flash"
     assert one(world, name, **{f"{name}__local__enhancement__enabled": False}).enriched_by is None
 
 
-def test_no_other_provider_has_a_model_that_writes(world: World) -> None:
+def test_providers_without_enhancement_have_no_enriched_by(world: World) -> None:
     for name in ("openrouter-rag", "bm25", "faulty"):
         assert one(world, name).enriched_by is None

@@ -1,4 +1,4 @@
-"""What a run would take: never less than it can take, and nothing where nobody knows.
+"""Estimates of calls, tokens, cost and time; unknown values stay unknown.
 
 The world has 3 conversations of 3 sessions and 4 questions each; a session is one memory.
 """
@@ -20,7 +20,7 @@ FREE = {"openai/m": {"input": 0, "output": 0}, "openai/j": {"input": 0, "output"
 
 
 def found(world: World, **flags: object) -> Estimate:
-    """Without the looks at namespaces, unless the flags ask for them."""
+    """Estimate without isolation probes, unless the flags enable them."""
     return estimate(world.plan(**{"isolation": "off", **flags}))
 
 
@@ -50,14 +50,12 @@ def only(estimated: Estimate, endpoint: str) -> EndpointEstimate:
         ({"providers": "bm25 oracle", "answering_model": "openai/m"}, {"openai/m.answering": 24}),
     ],
 )
-def test_each_endpoint_is_called_once_for_what_it_is_asked(
-    world: World, flags: dict[str, object], expected: dict[str, int]
-) -> None:
+def test_calls_are_counted_per_endpoint(world: World, flags: dict[str, object], expected: dict[str, int]) -> None:
     assert calls(world, **flags) == expected
 
 
-def test_no_add_holds_memories_of_two_conversations(world: World) -> None:
-    """Three memories in batches of two are two calls a conversation, not five for all nine."""
+def test_batches_are_counted_per_conversation(world: World) -> None:
+    """Three memories in batches of two are two calls per conversation, not five for all nine."""
     path = world.workspace / "configs/benchmarks/facts.yaml"
     path.write_text(path.read_text().replace("batchSize: 1", "batchSize: 2"))
     one = 'body: {id: "$.id", content: "$.content", namespace: "$.runTag", metadata: "$.metadata"}'
@@ -66,15 +64,15 @@ def test_no_add_holds_memories_of_two_conversations(world: World) -> None:
     assert calls(world, providers="pairs")["pairs.add"] == 6
 
 
-def test_the_looks_at_each_namespace_are_searches(world: World) -> None:
+def test_isolation_probes_are_counted_as_searches(world: World) -> None:
     counted = calls(world, providers="faulty", isolation="probe")
     assert counted == {"faulty.add": 9, "faulty.search": 12 + 3 * 4 + 2 * 6}, "emptiness is a count"
     world.provider("blind", base="".join(line for line in PROVIDER.splitlines(True) if "count:" not in line))
     searches = calls(world, providers="blind", isolation="full")["blind.search"]
-    assert searches == 12 + 3 * (5 + 1) + 2 * 6, "a canary besides"
+    assert searches == 12 + 3 * (5 + 1) + 2 * 6, "and a canary"
 
 
-def test_every_evaluator_that_asks_a_judge_asks_once_an_item(world: World) -> None:
+def test_each_evaluator_with_a_judge_counts_one_call_per_item(world: World) -> None:
     flags = {"providers": "bm25", "answering_model": "openai/m", "judge_model": "openai/j"}
     assert calls(world, **flags, evaluators="contains") == {"openai/m.answering": 12}
     assert calls(world, **flags, evaluators="llm-judge")["openai/j.judge"] == 12
@@ -86,7 +84,7 @@ def test_every_evaluator_that_asks_a_judge_asks_once_an_item(world: World) -> No
 
 
 @pytest.mark.parametrize("flag", ["judge_calibration", "publishable"])
-def test_a_calibration_asks_every_probe_with_every_prompt_of_the_judge(world: World, flag: str) -> None:
+def test_judge_calibration_counts_each_probe_with_each_prompt(world: World, flag: str) -> None:
     flags = {"providers": "bm25 oracle", "answering_model": "openai/m", "judge_model": "openai/j", flag: True}
     plain = {name: value for name, value in flags.items() if name != flag}
     more = calls(world, **flags, evaluators="llm-judge")["openai/j.judge"]
@@ -94,21 +92,21 @@ def test_a_calibration_asks_every_probe_with_every_prompt_of_the_judge(world: Wo
     assert calls(world, **flags, evaluators="rubric")["openai/j.judge"] == 24  # its prompt is not calibrated
 
 
-def test_vectors_are_made_of_what_is_stored_and_what_is_asked(world: World) -> None:
+def test_embedding_calls_are_counted_for_memories_and_questions(world: World) -> None:
     estimated = only(found(world, providers="vector", embedding_model=EMBEDDER), f"{EMBEDDER}.embedding")
-    assert estimated.calls == 3 + 12  # one batch a conversation, one question an item
+    assert estimated.calls == 3 + 12  # one batch per conversation, one question per item
     memory_tokens = (estimated.tokens_in - 12 * 30) / 9
     assert 15 < memory_tokens < 40 and estimated.tokens_out == 0
     assert estimated.cost_usd is not None and Decimal("0.000001") < estimated.cost_usd < Decimal("0.001")
 
 
-def test_an_evaluator_that_compares_by_meaning_embeds_each_answer(world: World) -> None:
+def test_semantic_similarity_counts_one_embedding_per_answer(world: World) -> None:
     flags = {"providers": "bm25", "evaluators": "semantic-similarity", "embedding_model": EMBEDDER}
-    assert calls(world, **flags) == {}  # nothing is answered, so there is nothing to compare
+    assert calls(world, **flags) == {}  # without an answering model there is no answer to compare
     assert calls(world, **flags, answering_model=["openai/m", "openai/n"])[f"{EMBEDDER}.embedding"] == 24
 
 
-def test_a_model_that_writes_about_each_chunk_is_counted(world: World) -> None:
+def test_calls_of_a_model_that_enriches_chunks_are_counted(world: World) -> None:
     by_questions = found(world, providers="aqrag")
     written = only(by_questions, "openai/gpt-4o-mini.provider")
     assert (written.calls, written.tokens_out) == (9, 9 * 480)
@@ -122,7 +120,7 @@ def test_a_model_that_writes_about_each_chunk_is_counted(world: World) -> None:
 # ------------------------------------------------------------------------ tokens and money
 
 
-def test_a_context_is_as_full_as_k_memories_and_the_budget_allow(world: World) -> None:
+def test_context_tokens_follow_k_and_the_context_budget(world: World) -> None:
     def tokens_in(**flags: object) -> int:
         return only(found(world, providers="bm25", answering_model="openai/m", **flags), "openai/m.answering").tokens_in
 
@@ -133,7 +131,7 @@ def test_a_context_is_as_full_as_k_memories_and_the_budget_allow(world: World) -
     assert answered.tokens_out == 12 * ANSWER_TOKENS
 
 
-def test_tokens_of_a_judge_are_those_of_its_calls(world: World) -> None:
+def test_judge_tokens_are_calls_times_JUDGE_TOKENS(world: World) -> None:
     flags = {"providers": "bm25", "answering_model": "openai/m", "judge_model": "openai/j", "evaluators": "llm-judge"}
     judged = only(found(world, **flags, epochs=2), "openai/j.judge")
     assert (judged.tokens_in, judged.tokens_out) == (24 * JUDGE_TOKENS[0], 24 * JUDGE_TOKENS[1])
@@ -155,19 +153,19 @@ def test_tokens_of_a_judge_are_those_of_its_calls(world: World) -> None:
         ({"providers": "bm25", "answering_model": ["openai/m", "openai/nobody"], "prices": FREE}, None),
     ],
 )
-def test_a_part_without_a_price_makes_the_whole_cost_unknown(
+def test_the_cost_is_unknown_if_a_part_has_no_price(
     world: World, flags: dict[str, object], cost: Decimal | None
 ) -> None:
     assert found(world, **flags).cost_usd == cost
 
 
-def test_a_price_of_ones_own_counts_by_the_million(world: World) -> None:
+def test_prices_of_models_are_per_million_tokens(world: World) -> None:
     prices = {"openai/m": {"input": 1_000_000, "output": 0}}
     priced = only(found(world, providers="bm25", answering_model="openai/m", prices=prices), "openai/m.answering")
     assert priced.cost_usd == priced.tokens_in
 
 
-def test_a_service_of_ones_own_costs_nothing_where_nobody_names_a_price(world: World) -> None:
+def test_a_self_hosted_service_costs_nothing_without_a_price(world: World) -> None:
     address = 'connection: {baseUrl: "${FAULT_URL}", timeout: 2000}'
     service = 'docker: {compose: ./compose.yaml, service: memory, base_url: "${FAULT_URL}", healthcheck: /health}'
     world.write("configs/providers/compose.yaml", "services: {memory: {image: none}}\n")
@@ -180,7 +178,7 @@ def test_a_service_of_ones_own_costs_nothing_where_nobody_names_a_price(world: W
 # ------------------------------------------------------------------------ time
 
 
-def test_nothing_is_said_about_time_where_nothing_is_limited(world: World) -> None:
+def test_without_rate_limits_there_is_no_minimum_time(world: World) -> None:
     estimated = found(world, providers="faulty", answering_model="openai/m")
     assert estimated.least_s is None
     assert [one.least_s for one in estimated.endpoints] == [None, None, None]
@@ -198,7 +196,7 @@ def test_nothing_is_said_about_time_where_nothing_is_limited(world: World) -> No
         (["openai/m.answering=120/m"], 6.0),
     ],
 )
-def test_the_slowest_endpoint_under_its_own_limit_decides(world: World, rates: list[str], least_s: float) -> None:
+def test_the_minimum_time_is_that_of_the_slowest_endpoint(world: World, rates: list[str], least_s: float) -> None:
     assert found(world, providers="faulty", answering_model="openai/m", rate=rates).least_s == least_s
 
 
@@ -212,7 +210,7 @@ def test_the_slowest_endpoint_under_its_own_limit_decides(world: World, rates: l
         ("rateLimit: {addDelayMs: 100, batchDelayMs: 2000}", 18.0),
     ],
 )
-def test_what_a_file_declares_counts_where_the_run_says_nothing(world: World, block: str, least_s: float) -> None:
+def test_rate_limits_of_a_config_apply_unless_the_run_sets_a_rate(world: World, block: str, least_s: float) -> None:
     path = world.workspace / "configs/providers/faulty.yaml"
     kept = [line for line in path.read_text().splitlines() if not line.startswith("rateLimit")]
     path.write_text("\n".join([*kept, block]))
@@ -221,7 +219,7 @@ def test_what_a_file_declares_counts_where_the_run_says_nothing(world: World, bl
     assert faster == pytest.approx(0.01)
 
 
-def test_limits_of_a_model_file_count_for_its_models(world: World) -> None:
+def test_rate_limits_of_a_model_file_apply_to_its_models(world: World) -> None:
     world.write("configs/models/openai.yaml", "name: openai\nlimits: {rpm: 30}\n")
     assert found(world, providers="bm25", answering_model="openai/m").least_s == 24.0
 
@@ -229,7 +227,7 @@ def test_limits_of_a_model_file_count_for_its_models(world: World) -> None:
 # ------------------------------------------------------------------------ the whole
 
 
-def test_skipped_lanes_cost_nothing(world: World) -> None:
+def test_skipped_lanes_are_not_counted(world: World) -> None:
     world.write(
         "configs/benchmarks/forgetting.yaml",
         'name: forgetting\nversion: "1"\nextends: facts\nrequiredCapabilities: [delete_memory]\n',
@@ -239,7 +237,7 @@ def test_skipped_lanes_cost_nothing(world: World) -> None:
     assert both == alone
 
 
-def test_items_count_for_each_job_and_conversations_for_each_lane(world: World) -> None:
+def test_items_are_counted_per_job_and_conversations_per_lane(world: World) -> None:
     flags = {"providers": "bm25 oracle", "answering_model": ["openai/m", "none"]}
     estimated = found(world, **flags)
     assert (estimated.items, estimated.corpora) == (2 * 2 * 12, 2 * 3)
@@ -259,7 +257,7 @@ TRAFFIC = st.builds(
 
 
 @given(first=TRAFFIC, second=TRAFFIC, third=TRAFFIC)
-def test_traffic_adds_up_in_any_order_and_an_unknown_cost_stays_unknown(
+def test_estimates_add_up_in_any_order_and_an_unknown_cost_stays_unknown(
     first: EndpointEstimate, second: EndpointEstimate, third: EndpointEstimate
 ) -> None:
     assert (first + second) + third == first + (second + third) == (third + first) + second

@@ -1,4 +1,4 @@
-"""Two plans are equal when their digests are, and a difference names its leaf."""
+"""Plan digests, and the differing leaves of two identities."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ ROOTS = st.dictionaries(st.text(max_size=4), TREES, max_size=4)
 
 
 @given(ROOTS, ROOTS)
-def test_digests_differ_exactly_when_something_is_listed(one: dict[str, object], other: dict[str, object]) -> None:
+def test_digests_differ_exactly_if_changes_lists_a_difference(one: dict[str, object], other: dict[str, object]) -> None:
     assert (digest(one) == digest(other)) == (not changes(one, other))
 
 
 @given(ROOTS)
-def test_a_tree_does_not_differ_from_itself(tree: dict[str, object]) -> None:
+def test_changes_of_a_tree_with_itself_are_empty(tree: dict[str, object]) -> None:
     assert changes(tree, tree) == []
 
 
-def test_a_change_shows_path_old_and_new() -> None:
+def test_a_change_has_path_old_and_new_value() -> None:
     old = {"settings": {"k": 10}, "models": ["a", "b"]}
     new = {"settings": {"k": 20, "seed": 1}, "models": ["a", "c"]}
     assert changes(old, new) == [
@@ -34,6 +34,6 @@ def test_a_change_shows_path_old_and_new() -> None:
     ]
 
 
-def test_a_long_value_is_cut() -> None:
+def test_long_values_of_a_change_are_truncated() -> None:
     ((_, old, _),) = changes({"text": "x" * 500}, {"text": "y"})
     assert len(old) == 120

@@ -1,4 +1,4 @@
-"""What a plan's digest rests on: everything that can change a result, and nothing else."""
+"""The plan identity: exactly the settings that can change a result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plan(world: World, **flags: object) -> Plan:
 
 
 def differing(old: Plan, new: Plan) -> list[str]:
-    """The leaves in which two identities differ."""
+    """Return the leaves in which two identities differ."""
     found = [path for path, _, _ in changes(old.identity, new.identity)]
     assert (old.digest == new.digest) == (not found)
     return found
@@ -53,7 +53,7 @@ def differing(old: Plan, new: Plan) -> list[str]:
         ({"providers": "faulty bm25"}, ["jobs.facts/bm25|openai/a|none", "providers.bm25"]),
     ],
 )
-def test_what_changes_results_changes_the_digest_and_is_named(
+def test_a_setting_that_changes_results_changes_the_digest_and_its_leaf(
     world: World, flags: dict[str, object], leaves: list[str]
 ) -> None:
     found = differing(plan(world), plan(world, **flags))
@@ -78,7 +78,7 @@ def test_what_changes_results_changes_the_digest_and_is_named(
         {"set": {"faulty.rateLimit.maxRetries": 9}},
     ],
 )
-def test_what_changes_no_result_changes_no_digest(world: World, flags: dict[str, object]) -> None:
+def test_a_setting_that_changes_no_result_keeps_the_digest(world: World, flags: dict[str, object]) -> None:
     one, other = plan(world), plan(world, **flags)
     kept = [path for path in differing(one, other) if not path.startswith("providers.faulty.set")]
     assert kept == []
@@ -105,12 +105,14 @@ FACTS, FAULTY, DATA = "configs/benchmarks/facts.yaml", "configs/providers/faulty
     [
         (edited(FACTS, 'version: "1"', 'version: "2"'), {"version", "config_sha256"}),
         (edited(FACTS, "batchSize: 1", "batchSize: 2"), {"config_sha256"}),
-        (edited(FACTS, "name: facts", "name: facts\ntags: [new]\ndescription: other words"), set()),
+        (edited(FACTS, "name: facts", "name: facts\ntags: [new]\ndescription: other words\ndisplayName: Mine"), set()),
         (edited(DATA, "opens with", "unlocks by"), {"dataset.sha256", "dataset.content_sha256"}),
         (edited(DATA, '"sessions":', ' "sessions" :'), {"dataset.sha256"}),
     ],
 )
-def test_a_benchmark_is_its_config_and_its_data(world: World, edit: Callable[[World], None], leaves: set[str]) -> None:
+def test_a_change_of_benchmark_config_or_data_changes_its_leaves_of_the_identity(
+    world: World, edit: Callable[[World], None], leaves: set[str]
+) -> None:
     before = plan(world)
     edit(world)
     assert set(differing(before, plan(world))) == {f"benchmarks.facts.{leaf}" for leaf in leaves}
@@ -125,13 +127,15 @@ def test_a_benchmark_is_its_config_and_its_data(world: World, edit: Callable[[Wo
         ("type: hosted", "type: hosted\ndescription: other words", False),
     ],
 )
-def test_a_provider_is_what_it_is_asked_and_how_it_is_read(world: World, old: str, new: str, changes_it: bool) -> None:
+def test_a_change_of_provider_requests_or_semantics_changes_its_digest(
+    world: World, old: str, new: str, changes_it: bool
+) -> None:
     before = plan(world)
     edited(FAULTY, old, new)(world)
     assert (differing(before, plan(world)) == ["providers.faulty.config_sha256"]) is changes_it
 
 
-def test_where_a_service_is_and_what_the_environment_tells_it_are_part_of_the_plan(world: World) -> None:
+def test_base_url_and_variables_of_a_config_are_part_of_the_identity(world: World) -> None:
     edited(FAULTY, "name: faulty", "name: faulty\nvars: {region: '${REGION:-eu}', fixed: always}")(world)
     before = plan(world)
     assert _provider(before)["vars"] == {"region": "eu"}
@@ -180,7 +184,7 @@ OF_EVERY_KIND = [
 
 
 @pytest.mark.parametrize(("text", "leaf", "before", "after"), OF_EVERY_KIND)
-def test_another_place_of_a_provider_of_any_kind_is_another_plan(
+def test_another_address_of_a_provider_of_any_kind_changes_the_digest(
     world: World, text: str, leaf: str, before: str, after: str
 ) -> None:
     world.write("configs/providers/x.compose.yaml", "services: {}\n")
@@ -192,7 +196,7 @@ def test_another_place_of_a_provider_of_any_kind_is_another_plan(
     assert old.digest != new.digest
 
 
-def test_a_new_password_of_the_same_place_is_no_other_plan_and_is_shown_nowhere(world: World) -> None:
+def test_a_changed_password_keeps_the_digest_and_is_not_shown(world: World) -> None:
     world.write("configs/providers/x.yaml", "name: x\n" + PGVECTOR)
     plans = []
     for password in ("hunter22", "other-word"):
@@ -202,7 +206,7 @@ def test_a_new_password_of_the_same_place_is_no_other_plan_and_is_shown_nowhere(
     assert differing(*plans) == []
 
 
-def test_credentials_in_an_address_of_a_service_or_a_model_are_shown_nowhere(world: World) -> None:
+def test_credentials_in_addresses_are_redacted_in_the_identity(world: World) -> None:
     before = plan(world)
     world.variables["FAULT_URL"] = "http://me:hunter22@127.0.0.1:9"
     world.variables["OPENAI_BASE_URL"] = "http://me:hunter22@127.0.0.1:9/v1"
@@ -212,7 +216,7 @@ def test_credentials_in_an_address_of_a_service_or_a_model_are_shown_nowhere(wor
     assert set(differing(before, after)) == {"providers.faulty.base_url", "models.openai/a.base_url"}
 
 
-def test_a_secret_among_the_variables_of_a_file_is_not_shown(world: World) -> None:
+def test_secrets_in_vars_are_not_shown_in_the_identity(world: World) -> None:
     key = "sk-proj-" + "a1B2c3D4" * 5
     edited(FAULTY, "name: faulty", "name: faulty\nvars: {word: '${WORD}', token: '${TOKEN}'}")(world)
     world.variables.update(WORD=key, TOKEN="hunter22")
@@ -220,12 +224,12 @@ def test_a_secret_among_the_variables_of_a_file_is_not_shown(world: World) -> No
     assert key not in text and "hunter22" not in text
 
 
-def test_what_a_flag_sets_is_shown_without_its_secrets(world: World) -> None:
+def test_secrets_in_set_values_are_redacted_in_the_identity(world: World) -> None:
     found = plan(world, set={"faulty.vars.place": "host=db password=hunter22"})
     assert _provider(found)["set"] == {"vars.place": "host=db password=[redacted]"}
 
 
-def test_a_model_is_its_address_its_dialect_and_its_settings(world: World) -> None:
+def test_the_identity_of_a_model_is_its_address_dialect_and_settings(world: World) -> None:
     before = plan(world)
     assert before.identity["models"] == {
         "openai/a": {"base_url": "https://api.openai.com/v1", "dialect": "openai", "settings": None}
@@ -239,13 +243,13 @@ def test_a_model_is_its_address_its_dialect_and_its_settings(world: World) -> No
     assert differing(before, plan(world)) == ["models.openai/a.base_url"]
 
 
-def test_a_key_is_no_part_of_the_plan(world: World) -> None:
+def test_api_keys_are_not_part_of_the_identity(world: World) -> None:
     before = plan(world)
     world.variables["OPENAI_API_KEY"] = "another-key-of-nobody"
     assert differing(before, plan(world)) == []
 
 
-def test_a_script_of_replies_is_known_by_its_digest(world: World, tmp_path: Path) -> None:
+def test_a_script_of_replies_is_identified_by_its_digest_not_its_path(world: World, tmp_path: Path) -> None:
     script = tmp_path / "replies.jsonl"
     script.write_text('{"match": "x", "reply": "y"}\n')
     world.variables["MEMORYBENCH_SCRIPT"] = str(script)
@@ -259,13 +263,13 @@ def test_a_script_of_replies_is_known_by_its_digest(world: World, tmp_path: Path
     ]
 
 
-def test_the_model_that_evaluators_compare_with_is_part_of_the_plan(world: World) -> None:
+def test_the_embedding_model_of_evaluators_is_part_of_the_identity(world: World) -> None:
     similar = {"evaluators": "semantic-similarity"}
     one, other = (plan(world, **similar, embedding_model=f"openai/{name}") for name in "xy")
     assert differing(one, other) == ["models.openai/x", "models.openai/y"]
 
 
-def test_the_workspace_is_no_part_of_the_plan(tmp_path: Path) -> None:
+def test_the_workspace_path_is_not_part_of_the_identity(tmp_path: Path) -> None:
     plans = []
     for name in ("one", "two"):
         world = World.make(tmp_path / name, "http://127.0.0.1:9", corpora=1, items=2)
@@ -276,7 +280,7 @@ def test_the_workspace_is_no_part_of_the_plan(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------ the tree itself
 
 
-def test_jobs_say_what_they_are_and_why_they_are_skipped(world: World) -> None:
+def test_jobs_of_the_identity_have_their_settings_and_the_reason_if_skipped(world: World) -> None:
     world.write(
         "configs/benchmarks/listing.yaml",
         'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n',
@@ -295,7 +299,7 @@ def test_jobs_say_what_they_are_and_why_they_are_skipped(world: World) -> None:
     }  # fmt: skip
 
 
-def test_a_provider_that_cuts_memories_its_own_way_says_so(world: World) -> None:
+def test_the_ingest_unit_of_a_provider_is_the_unit_of_its_lane(world: World) -> None:
     edited(FAULTY, "ingest: {", "ingest: {unit: turn, ")(world)
     turn, session = plan(world, providers="faulty bm25").lanes
     assert [(lane.unit, lane.level) for lane in (turn, session)] == [("turn", "turn"), ("session", "session")]
@@ -304,7 +308,7 @@ def test_a_provider_that_cuts_memories_its_own_way_says_so(world: World) -> None
     assert (chunked.unit, chunked.level, chunked.text) == ("session", "session", None)
 
 
-def test_the_same_flags_give_the_same_tree(world: World) -> None:
+def test_the_same_flags_give_the_same_identity(world: World) -> None:
     assert plan(world).identity == plan(world).identity
     assert json.loads(json.dumps(plan(world).identity)) == plan(world).identity
 

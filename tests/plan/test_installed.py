@@ -1,4 +1,4 @@
-"""Installed plug-ins of a plan: dated in its identity, and never in silence beside a name of ours."""
+"""Installed plug-ins: their version is part of the identity, and duplicates of built-in names are rejected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_versions_are_those_of_every_distribution_with_a_plugin(site: Path) -> None:
+def test_versions_lists_each_distribution_with_a_plugin(site: Path) -> None:
     before = Installed.read().versions()
     for number, group in enumerate(GROUPS):
         install(site, f"acme-{number}", group, "one = acme:One", "two = acme:Two", version=f"{number}.5")
@@ -49,7 +49,7 @@ def test_versions_are_those_of_every_distribution_with_a_plugin(site: Path) -> N
     assert Installed.read().versions() == before | {"acme-0": "0.5", "acme-1": "1.5", "acme-2": "2.5", "acme-3": "3.5"}
 
 
-def test_distributions_are_found_by_the_names_they_give_however_these_are_spelled(site: Path) -> None:
+def test_distributions_are_found_by_entry_point_name_in_any_spelling(site: Path) -> None:
     install(site, "acme", "bench.metrics", "Loud-Metric = acme_loud:Loud", version="2")
     install(site, "other", "bench.metrics", "quiet = other:Quiet", version="3")
     read = Installed.read()
@@ -60,7 +60,7 @@ def test_distributions_are_found_by_the_names_they_give_however_these_are_spelle
     assert read.names("bench.metrics") >= {"Loud-Metric", "quiet"}
 
 
-def test_a_distribution_of_our_own_doubles_nothing_and_dates_nothing(site: Path) -> None:
+def test_the_own_distribution_is_neither_a_duplicate_nor_versioned(site: Path) -> None:
     install(site, "memorybench", "bench.providers", "bm25 = acme:Memory")
     read = Installed.read()
     read.refuse_duplicates("bench.providers", ["bm25"])
@@ -82,7 +82,7 @@ def test_a_distribution_of_our_own_doubles_nothing_and_dates_nothing(site: Path)
         ("bench.metrics", "Hit@5 = acme_loud:Loud", {}, "hit_at_5"),
     ],
 )
-def test_a_name_of_ours_that_a_distribution_claims_too_is_refused_when_a_run_uses_it(
+def test_a_plugin_with_a_built_in_name_is_rejected_if_the_run_uses_the_name(
     world: World, site: Path, group: str, point: str, flags: dict[str, object], name: str
 ) -> None:
     asked = {"providers": "bm25", **flags}
@@ -94,7 +94,7 @@ def test_a_name_of_ours_that_a_distribution_claims_too_is_refused_when_a_run_use
     assert caught.value.hint == "uninstall one of the two distributions"
 
 
-def test_what_a_run_does_not_use_may_be_doubled(world: World, site: Path) -> None:
+def test_a_plugin_with_an_unused_built_in_name_is_accepted(world: World, site: Path) -> None:
     alone = world.plan(providers="bm25").digest
     install(site, "acme-providers", "bench.providers", "vector = acme:Memory", "random = acme:Memory")
     install(site, "acme-models", "bench.models", "anthropic = acme_loud:reader")
@@ -102,7 +102,7 @@ def test_what_a_run_does_not_use_may_be_doubled(world: World, site: Path) -> Non
     assert world.plan(providers="bm25").digest == alone
 
 
-def test_a_file_of_the_workspace_may_have_the_name_of_a_plugin(world: World, site: Path) -> None:
+def test_a_workspace_config_can_have_the_name_of_a_plugin(world: World, site: Path) -> None:
     install(site, "acme", "bench.providers", "faulty = acme:Memory", "own = acme:Memory")
     world.write("configs/models/openai.yaml", "name: openai\nlimits: {rps: 5}\n")
     install(site, "acme-models", "bench.models", "openai = acme_loud:reader")
@@ -110,7 +110,7 @@ def test_a_file_of_the_workspace_may_have_the_name_of_a_plugin(world: World, sit
     assert lane.provider.config.path == world.workspace / "configs/providers/faulty.yaml"
 
 
-def test_the_version_of_an_installed_plugin_is_part_of_the_plan(world: World, site: Path) -> None:
+def test_the_version_of_a_used_plugin_is_part_of_the_identity(world: World, site: Path) -> None:
     def identity(version: str) -> tuple[str, object]:
         for group, point in (
             ("bench.evaluators", "Very_Loud = acme_loud:Loud"),
@@ -132,7 +132,7 @@ def test_the_version_of_an_installed_plugin_is_part_of_the_plan(world: World, si
     assert identity("1.0")[0] == first
 
 
-def test_a_provider_of_a_plugin_is_dated_by_the_distribution_that_gives_its_class(world: World, site: Path) -> None:
+def test_a_provider_plugin_is_identified_by_its_distribution_and_version(world: World, site: Path) -> None:
     install(site, "acme-memory", "bench.providers", "acme = bench.providers.builtin.bm25:Bm25", version="3.1")
     (lane,) = world.plan(providers="acme").lanes
     assert (lane.provider.label, lane.provider.built_in) == ("acme", None)

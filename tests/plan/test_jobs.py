@@ -1,8 +1,9 @@
-"""What a plan will do: lanes and jobs, their keys, what is left out and why, and what had no effect."""
+"""Lanes and jobs of a plan: keys, skipped lanes, and flags without effect."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -45,13 +46,13 @@ def jobs(world: World, **flags: object) -> list[tuple[str, str]]:
         ({**JUDGING, "answering_model": ["gpt-4o", "openai/gpt-4o"]}, [("openai/gpt-4o", NONE)]),
     ],
 )
-def test_a_job_is_each_pair_of_models_that_has_something_to_do(
+def test_there_is_one_job_per_pair_of_models_that_are_used(
     world: World, flags: dict[str, object], pairs: list[tuple[str, str]]
 ) -> None:
     assert jobs(world, **flags) == pairs
 
 
-def test_a_benchmarks_own_models_are_used_where_no_flag_names_others(world: World) -> None:
+def test_models_of_the_benchmark_config_are_used_unless_flags_set_others(world: World) -> None:
     path = world.workspace / "configs/benchmarks/facts.yaml"
     own = "evaluation: {method: llm-judge, answeringModel: {model: gpt-4o}, judge: {model: openai/own}}"
     path.write_text(path.read_text().replace("evaluation: {method: contains}", own))
@@ -61,7 +62,7 @@ def test_a_benchmarks_own_models_are_used_where_no_flag_names_others(world: Worl
     assert jobs(world, judge_model="none") == [("openai/gpt-4o", NONE)]
 
 
-def test_keys_say_who_owns_which_rows(world: World) -> None:
+def test_job_keys_contain_lane_answering_model_and_judge(world: World) -> None:
     plan = world.plan(
         providers="bm25@x", answering_model="openai/a", judge_model=["openai/i", "openai/j"], evaluators="llm-judge"
     )
@@ -75,13 +76,13 @@ def test_keys_say_who_owns_which_rows(world: World) -> None:
     assert lane.jobs_of("openai/b") == ()
 
 
-def test_the_model_of_our_vectors_is_part_of_the_lane_and_of_no_other(world: World) -> None:
+def test_the_embedding_model_is_part_of_the_key_of_lanes_that_use_it(world: World) -> None:
     plan = world.plan(providers="vector bm25", embedding_model="openai/text-embedding-3-large")
     assert [lane.key for lane in plan.lanes] == ["facts/vector/openai/text-embedding-3-large", "facts/bm25"]
     assert [lane.models for lane in plan.lanes] == [("openai/text-embedding-3-large",), ()]
 
 
-def test_a_lane_names_every_endpoint_that_it_calls_once(world: World) -> None:
+def test_a_lane_lists_each_endpoint_that_it_calls_once(world: World) -> None:
     plan = world.plan(
         providers="faulty aqrag bm25",
         answering_model="openai/a",
@@ -126,7 +127,7 @@ def test_a_lane_names_every_endpoint_that_it_calls_once(world: World) -> None:
         ),
     ],
 )
-def test_a_model_that_cannot_be_called_is_found_before_anything_starts(
+def test_an_unknown_model_or_missing_key_is_an_error_of_the_plan(
     world: World, flags: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -134,29 +135,29 @@ def test_a_model_that_cannot_be_called_is_found_before_anything_starts(
     assert caught.value.message == message
 
 
-# ------------------------------------------------------------------------ what is left out
+# ------------------------------------------------------------------------ skipped lanes
 
 
-def test_each_lane_that_lacks_something_says_what(world: World) -> None:
+def test_a_lane_without_a_required_capability_is_skipped_with_its_reason(world: World) -> None:
     world.write(
         "configs/benchmarks/forgetting.yaml",
         'name: forgetting\nversion: "1"\nextends: facts\nrequiredCapabilities: [update_memory, delete_memory]\n',
     )
     plan = world.plan(benchmarks="facts forgetting", providers="faulty bm25 oracle")
-    told = {
+    reasons = {
         "faulty": "skipped: forgetting needs delete_memory, update_memory, which faulty does not have",
         "bm25": "skipped: forgetting needs update_memory, which bm25 does not have",
         "oracle": "skipped: forgetting needs delete_memory, update_memory, which oracle does not have",
     }
-    assert {lane.provider.label: lane.skipped for lane in plan.lanes if lane.skipped} == told
-    assert plan.notes == tuple(told.values())
+    assert {lane.provider.label: lane.skipped for lane in plan.lanes if lane.skipped} == reasons
+    assert plan.notes == tuple(reasons.values())
     assert len(plan.running) == 3 and len(list(plan.jobs)) == 6
     with pytest.raises(UsageError) as caught:
         world.plan(benchmarks="forgetting", providers="faulty bm25")
-    assert caught.value.message == f"no job is left to run: {told['faulty']}; {told['bm25']}"
+    assert caught.value.message == f"no job is left to run: {reasons['faulty']}; {reasons['bm25']}"
 
 
-def test_of_a_skipped_lane_nothing_need_be_set(world: World) -> None:
+def test_a_skipped_lane_needs_no_variables(world: World) -> None:
     world.write(
         "configs/benchmarks/forgetting.yaml",
         'name: forgetting\nversion: "1"\nextends: facts\nrequiredCapabilities: [update_memory]\n'
@@ -196,11 +197,11 @@ def test_of_a_skipped_lane_nothing_need_be_set(world: World) -> None:
         ({"sample": 9, "per_type": True}, []),
     ],
 )
-def test_what_has_no_effect_is_said(world: World, flags: dict[str, object], notes: list[str]) -> None:
+def test_a_flag_without_effect_is_noted(world: World, flags: dict[str, object], notes: list[str]) -> None:
     assert list(world.plan(**{"providers": "bm25", **flags}).notes) == notes
 
 
-def test_the_same_note_is_said_once(world: World) -> None:
+def test_equal_notes_are_listed_once(world: World) -> None:
     path = world.workspace / "configs/providers/faulty.yaml"
     path.write_text(path.read_text().replace("supportsMetadata: true", "supportsMetadata: true, supportsBatch: true"))
     one, two = world.plan(providers="faulty"), world.plan(providers="faulty@a faulty@b")
@@ -215,7 +216,7 @@ def test_the_same_note_is_said_once(world: World) -> None:
     ["faulty", "faulty.add", "faulty.search", "faulty.status", "faulty.manage", "openai/gpt-4.1",
      "openai/gpt-4.1.answering"],
 )  # fmt: skip
-def test_a_rate_may_name_an_endpoint_or_its_owner(world: World, name: str) -> None:
+def test_rate_accepts_an_endpoint_or_its_owner(world: World, name: str) -> None:
     plan = world.plan(providers="faulty@x", answering_model="openai/gpt-4.1", rate=[f"{name}=5/s"])
     assert plan.request.rates_per_s() == {name: 5.0}
 
@@ -232,7 +233,7 @@ def test_a_rate_may_name_an_endpoint_or_its_owner(world: World, name: str) -> No
         ({"providers": "bm25", "answering_model": "openai/a"}, "q", "endpoints: openai/a.answering"),
     ],
 )
-def test_a_rate_that_would_limit_nothing_is_refused(
+def test_a_rate_for_an_endpoint_outside_the_run_is_rejected(
     world: World, flags: dict[str, object], name: str, hint: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -261,28 +262,37 @@ def test_a_rate_that_would_limit_nothing_is_refused(
         ({"shard": "10/10"}, ((10, 10),)),
     ],
 )
-def test_a_range_is_read_in_positions_of_the_full_order(flags: dict[str, object], ranges: object) -> None:
+def test_ranges_are_positions_in_the_full_order(flags: dict[str, object], ranges: object) -> None:
     assert ranges_of(RunRequest.combine(None, flags), 10) == ranges
 
 
 @each_row(
     ("flags", "message"),
     [
-        ({"start": 11}, "--start 11: there are only 10 items"),
-        ({"start": 11, "end": 20}, "--start 11: there are only 10 items"),
-        ({"shard": "0/3"}, "--shard 0/3: expected i/n with i from 1 to n"),
-        ({"shard": "4/3"}, "--shard 4/3: expected i/n with i from 1 to n"),
-        ({"shard": "1/11"}, "--shard 1/11 contains no item: there are only 10 items"),
+        ({"shard": "0/4"}, "--shard 0/4: expected i/n with i from 1 to n"),
+        ({"shard": "5/4"}, "--shard 5/4: expected i/n with i from 1 to n"),
+        ({"shard": "1/0"}, "--shard 1/0: expected i/n with i from 1 to n"),
+        ({"shard": "0/0"}, "--shard 0/0: expected i/n with i from 1 to n"),
+        ({"shard": "1/9"}, "--shard 1/9 contains no item: there are only 8 items"),
+        ({"start": 9}, "--start 9: there are only 8 items"),
+        ({"shard": "-1/4"}, '--shard: "-1/4" is not a shard: expected i/n, for example 1/4'),
+        ({"shard": "1/4/2"}, "--shard: "),
+        ({"shard": "a/b"}, "--shard: "),
+        ({"start": 0}, "--start must be greater than or equal to 1, not 0"),
+        ({"start": 5, "end": 4}, "flags: --end 4 is smaller than --start 5"),
+        ({"shard": "1/2", "start": 1}, "flags: --shard and --start/--end exclude each other: give one"),
     ],
 )
-def test_a_range_without_an_item_is_refused(flags: dict[str, object], message: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        ranges_of(RunRequest.combine(None, flags), 10)
-    assert caught.value.message == message
+def test_an_invalid_range_is_a_usage_error(tmp_path: Path, flags: dict[str, object], message: str) -> None:
+    world = World.make(tmp_path, corpora=2, items=4)
+    with pytest.raises(UsageError) as error:
+        world.plan(providers="bm25", **flags)
+    assert error.value.message.startswith(message)
+    assert error.value.exit_code == 2
 
 
 @given(total=st.integers(1, 500), count=st.integers(1, 60))
-def test_shards_cover_each_position_once_and_differ_by_one_item_at_most(total: int, count: int) -> None:
+def test_shards_cover_each_position_once_and_differ_by_at_most_one_item(total: int, count: int) -> None:
     covered: list[int] = []
     sizes = []
     for index in range(1, count + 1):
@@ -296,10 +306,10 @@ def test_shards_cover_each_position_once_and_differ_by_one_item_at_most(total: i
     assert max(sizes) - min(sizes) <= 1
 
 
-# ------------------------------------------------------------------------ what is recorded beside
+# ------------------------------------------------------------------------ other records
 
 
-def test_a_plan_records_the_versions_of_what_can_change_a_number(world: World) -> None:
+def test_a_plan_records_versions_of_python_and_packages(world: World) -> None:
     versions = world.plan(providers="bm25").versions
     assert set(versions) == {"bench", "python", "packages", "plugins"}
     packages = versions["packages"]
@@ -334,7 +344,7 @@ def _sizes(plan: Plan) -> Sequence[tuple[int, int]]:
         ("{method: llm-judge}", (), "none"),
     ],
 )
-def test_the_judge_is_the_command_lines_then_the_configs_then_the_packs(
+def test_the_judge_comes_from_the_flag_then_the_config_then_the_pack(
     world: World, evaluation: str, flag: tuple[str, ...], judge: str
 ) -> None:
     path = world.workspace / "configs/benchmarks/judged.yaml"
@@ -346,14 +356,14 @@ def test_the_judge_is_the_command_lines_then_the_configs_then_the_packs(
 @pytest.mark.parametrize(
     ("old", "new", "cost"),
     [
-        ("", "", ""),  # what was added is found by its id at once
+        ("", "", ""),  # stored memories are found by their id
         ('$.score"}', '$.score", id_from: none}', "up to 2 of 3 corpora: if neither a count nor a search shows"),
         ("capabilities:", "wait: sentinel\ncapabilities:", "up to 2 of 3 corpora: if neither a count nor a search"),
         ("path: /v1/add", "path: /v1/add\n    idempotent: true", ""),
         ("on_unknown: reset", "on_unknown: repeat", ""),
     ],
 )
-def test_what_a_crash_in_ingest_can_cost_is_said_at_the_start(world: World, old: str, new: str, cost: str) -> None:
+def test_the_possible_cost_of_a_crash_in_ingest_is_noted(world: World, old: str, new: str, cost: str) -> None:
     world.provider("faulty", base=PROVIDER.replace(old, new) if old else PROVIDER)
     notes = [
         note for note in world.plan(providers="faulty bm25", ingest_concurrency=2).notes if "a crash in ingest" in note
@@ -362,7 +372,7 @@ def test_what_a_crash_in_ingest_can_cost_is_said_at_the_start(world: World, old:
     assert all(note.startswith(f"faulty: a crash in ingest can cost {cost}") for note in notes)
 
 
-def test_what_a_process_alone_holds_is_lost_with_it(world: World) -> None:
+def test_a_provider_that_stores_only_in_the_process_gets_a_note(world: World) -> None:
     ScriptedStore.install(world, durability="process")
     (note,) = world.plan(providers="scripted").notes
     assert note == (

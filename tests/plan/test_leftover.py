@@ -1,4 +1,4 @@
-"""What a run left at its providers follows from its journal: cleared is cleared, abandoned is abandoned."""
+"""Namespaces that a run left at its providers, read from its journal."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ async def left(folder: Path) -> list[Leftover]:
         return await leftovers(reader)
 
 
-async def test_what_runs_left_at_outside_providers_is_known_by_corpus(tmp_path: Path) -> None:
+async def test_leftovers_lists_uncleared_corpora_of_hosted_providers(tmp_path: Path) -> None:
     (one,) = await left(await written(tmp_path))
     assert (one.lane, one.provider, one.attempts) == ("lane-hosted", "hosted", {"c1": 1, "c3": 1})
-    assert one.is_at(["hosted"]) and not one.is_at(["bm25"]), "the built-in's lies in the run's own folder"
+    assert one.is_at(["hosted"]) and not one.is_at(["bm25"]), "a built-in provider stores in the folder of the run"
 
 
-async def test_what_was_given_up_is_left_no_more_and_counts_as_cleared_nowhere(tmp_path: Path) -> None:
+async def test_abandoned_namespaces_are_no_longer_leftovers_and_not_recorded_as_cleared(tmp_path: Path) -> None:
     folder = await written(tmp_path)
     (one,) = await left(folder)
     async with Journal.resume(folder) as journal:
@@ -54,6 +54,6 @@ async def test_what_was_given_up_is_left_no_more_and_counts_as_cleared_nowhere(t
     assert (event.scope, event.message) == ("lane-hosted", "2 namespaces at hosted were abandoned: not cleared")
 
 
-def test_a_plain_name_means_each_of_its_variants() -> None:
+def test_is_at_a_provider_name_includes_its_variants() -> None:
     one = Leftover(lane="l", provider="p@big", attempts={"c": 1})
     assert one.is_at(["p"]) and one.is_at(["p@big"]) and not one.is_at(["p@small"])

@@ -1,4 +1,4 @@
-"""An answer prompt that knows the answer or the question's type is named; one that does not is never named."""
+"""Answer prompts that contain the answer or the question type are reported, others are not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CONFIG: dict[str, Any] = {
 
 
 def seeded(tmp_path: Path, prompt: dict[str, Any], **columns: Any) -> tuple[str, ...]:
-    """What is found of one prompt; a column is a text or a function of (number, fact)."""
+    """Return the findings for one prompt; a column is a text or a function of (number, fact)."""
     rows = []
     for number, fact in enumerate([*FACTS, *FACTS]):
         q, a, kind, said = fact
@@ -110,7 +110,7 @@ TYPES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @each_row(("prompt", "columns"), ANSWERS)
-def test_a_prompt_that_knows_the_answer_is_named(
+def test_a_prompt_that_contains_the_answer_or_evidence_is_reported(
     tmp_path: Path, prompt: dict[str, Any], columns: dict[str, Any]
 ) -> None:
     found = seeded(tmp_path, prompt, **columns)
@@ -118,12 +118,14 @@ def test_a_prompt_that_knows_the_answer_is_named(
 
 
 @each_row(("prompt", "columns"), TYPES)
-def test_a_prompt_that_knows_the_type_is_named(tmp_path: Path, prompt: dict[str, Any], columns: dict[str, Any]) -> None:
+def test_a_prompt_that_depends_on_the_question_type_is_reported(
+    tmp_path: Path, prompt: dict[str, Any], columns: dict[str, Any]
+) -> None:
     found = seeded(tmp_path, prompt, **columns)
     assert found and all(text.startswith(f"{KNOWS_TYPE}: ") for text in found), found
 
 
-def test_twenty_cases_are_seeded() -> None:
+def test_there_are_twenty_seeded_cases() -> None:
     assert len(ANSWERS) + len(TYPES) == 20
 
 
@@ -137,13 +139,13 @@ def test_twenty_cases_are_seeded() -> None:
         ({"default": ASK, "byQuestionType": {"place": ASK}}, {}),
     ],
 )
-def test_a_prompt_that_knows_nothing_is_not_named(
+def test_a_prompt_without_gold_or_type_is_not_reported(
     tmp_path: Path, prompt: dict[str, Any], columns: dict[str, Any]
 ) -> None:
     assert seeded(tmp_path, prompt, **columns) == ()
 
 
-def test_no_shipped_prompt_is_named() -> None:
+def test_no_shipped_prompt_is_reported() -> None:
     catalog = Catalog.load(ROOT)
     checked = set()
     for entry in catalog.benchmarks():

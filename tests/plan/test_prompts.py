@@ -1,4 +1,4 @@
-"""Which prompts a benchmark is asked with: pack, config, command line, and what no item can fill."""
+"""Prompts of a benchmark: from pack, config and command line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.evaluators.packs import PromptPack, generic_answer_prompt, load_pack
-from bench.plan.benchmark import data_problems, pack_of
+from bench.plan.benchmark import pack_of
 from bench.plan.prompts import Prompts, read_prompt
 from tests.rows import each_row
 from tests.small_world import World
@@ -49,10 +49,10 @@ def judges(found: Prompts) -> dict[str, str]:
     return {"default": found.judges.default.template.text, **by_type}
 
 
-# ------------------------------------------------------------------------ which one
+# ------------------------------------------------------------------------ precedence
 
 
-def test_without_a_prompt_of_its_own_a_benchmark_is_asked_with_the_generic_ones(world: World) -> None:
+def test_a_benchmark_without_prompts_uses_the_generic_ones(world: World) -> None:
     found = prompts(world)
     assert answers(found) == {"default": generic_answer_prompt()}
     assert found.fidelity is None
@@ -62,7 +62,7 @@ def test_without_a_prompt_of_its_own_a_benchmark_is_asked_with_the_generic_ones(
     }
 
 
-def test_a_pack_stands_over_the_generic_ones_and_a_config_over_the_pack(world: World) -> None:
+def test_a_pack_overrides_generic_prompts_and_a_config_overrides_the_pack(world: World) -> None:
     of_pack = prompts(world, pack=PACK)
     assert answers(of_pack) == {"default": f"pack {ASK}", "one": f"pack one {ASK}"}
     assert judges(of_pack) == {"default": "pack ${response}", "two": "pack two ${response}"}
@@ -79,7 +79,7 @@ def test_a_pack_stands_over_the_generic_ones_and_a_config_over_the_pack(world: W
     assert own.fidelity == "custom"
 
 
-def test_the_command_line_takes_the_place_of_every_answer_prompt_and_of_one_judge_prompt(world: World) -> None:
+def test_flags_override_all_answer_prompts_and_the_named_judge_prompt(world: World) -> None:
     found = prompts(world, pack=PACK, answer=f"flag {ASK}", judges=("two=flag ${response}",))
     assert answers(found) == {"default": f"flag {ASK}"}
     assert judges(found) == {"default": "pack ${response}", "two": "flag ${response}"}
@@ -89,25 +89,25 @@ def test_the_command_line_takes_the_place_of_every_answer_prompt_and_of_one_judg
     assert prompts(world, judges=("abstention=a ${response}",)).judges.abstention.template.text == "a ${response}"
 
 
-def test_an_answer_prompt_is_chosen_by_type_and_else_the_default(world: World) -> None:
+def test_the_answer_prompt_is_selected_by_question_type(world: World) -> None:
     found = prompts(world, pack=PACK)
     chosen = {kind: found.answer(kind).name for kind in ("one", "two", "", None)}
     assert chosen == {"one": "one", "two": "default", "": "default", None: "default"}
     assert found.answer("one").sha256 != found.answer("two").sha256
 
 
-def test_a_type_that_is_nearly_one_is_not_taken_for_the_beginning_of_a_text(world: World) -> None:
+def test_a_misspelled_question_type_of_a_judge_prompt_is_rejected(world: World) -> None:
     with pytest.raises(UsageError) as caught:
         prompts(world, pack=PACK, judges=("twoo=is ${response} right?",))
     assert caught.value.message == '--judge-prompt: facts has no question type "twoo"; did you mean "two"?'
 
 
-def test_a_type_that_only_the_data_has_takes_a_judge_prompt(world: World) -> None:
+def test_a_judge_prompt_can_name_a_question_type_of_the_data(world: World) -> None:
     found = prompts(world, judges=("three hops=is ${response} right?",), types=("three hops",))
     assert judges(found)["three hops"] == "is ${response} right?"
 
 
-def test_an_unknown_type_is_refused_with_those_that_there_are(world: World) -> None:
+def test_an_unknown_question_type_is_rejected_with_the_known_ones(world: World) -> None:
     (world.workspace / "strict.txt").write_text("strict ${response}")
     with pytest.raises(UsageError) as caught:
         prompts(world, pack=PACK, judges=("temporal=strict.txt",), types=("one",))
@@ -115,7 +115,7 @@ def test_an_unknown_type_is_refused_with_those_that_there_are(world: World) -> N
     assert (caught.value.hint or "").startswith("types: abstention, default, one, two; ")
 
 
-def test_a_text_or_file_with_an_equals_sign_in_it_is_no_type(world: World) -> None:
+def test_a_judge_prompt_text_or_path_can_contain_an_equals_sign(world: World) -> None:
     (world.workspace / "a=b.txt").write_text("from a file ${response}")
     for given, text in {"a=b.txt": "from a file ${response}", "default=n=1 ${response}": "n=1 ${response}"}.items():
         assert judges(prompts(world, judges=(given,)))["default"] == text
@@ -128,7 +128,7 @@ def test_a_text_or_file_with_an_equals_sign_in_it_is_no_type(world: World) -> No
         (", judgePrompts: {userOverride: false}", {"judges": ("x ${response}",)}, "--judge-prompt"),
     ],
 )
-def test_a_benchmark_may_allow_no_other_prompt(
+def test_a_benchmark_with_userOverride_false_rejects_prompt_flags(
     world: World, evaluation: str, flags: dict[str, object], flag: str
 ) -> None:
     configured(world, evaluation)
@@ -149,7 +149,7 @@ def test_a_benchmark_may_allow_no_other_prompt(
         ({"judges": ("Say ${retrievedContext}",)}, 'unknown name "retrievedContext"', "judge prompt 'default'"),
     ],
 )
-def test_a_prompt_knows_its_own_names_and_no_gold(
+def test_an_unknown_placeholder_of_a_prompt_is_rejected(
     world: World, flags: dict[str, object], message: str, where: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -161,7 +161,7 @@ def test_a_prompt_knows_its_own_names_and_no_gold(
 # ------------------------------------------------------------------------ where a text comes from
 
 
-def test_a_prompt_is_a_text_or_a_file_of_the_workspace(tmp_path: Path) -> None:
+def test_read_prompt_returns_a_text_or_the_content_of_a_workspace_file(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_bytes(b"\xef\xbb\xbffrom ${question}")
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "deep one.txt").write_text("deep", encoding="utf-8")
@@ -173,64 +173,17 @@ def test_a_prompt_is_a_text_or_a_file_of_the_workspace(tmp_path: Path) -> None:
 
 
 @each_row("named", ["@absent.txt", "@two words.txt", "absent.txt", "word", "@", "@a\nb"])
-def test_what_looks_like_a_file_and_is_none_is_said(tmp_path: Path, named: str) -> None:
+def test_a_missing_prompt_file_is_an_error(tmp_path: Path, named: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_prompt(named, tmp_path)
     assert caught.value.message == f"no such prompt file: {named.removeprefix('@')}"
     assert caught.value.hint == "correct the path, which is relative to the workspace"
 
 
-def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
+def test_a_prompt_file_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\xff\xfe")
     with pytest.raises(ConfigError, match=r"prompt file picture.png is not UTF-8 text"):
         read_prompt("@picture.png", tmp_path)
-
-
-# ------------------------------------------------------------------------ names that no item fills
-
-
-def refused(world: World) -> list[tuple[str, str | None]]:
-    """What the planning of a run refuses, without the folder."""
-    with pytest.raises(ConfigError) as caught:
-        world.plan(providers="bm25", evaluators="llm-judge")
-    problems = caught.value.problems or (caught.value,)
-    root = f"{world.workspace}/configs/benchmarks/"
-    return [(one.message, one.where and one.where.removeprefix(root)) for one in problems]
-
-
-def test_a_name_that_no_item_fills_is_refused_before_a_run(world: World) -> None:
-    configured(world, f", answerPrompt: {{default: '{ASK} at ${{questionDate}}'}}")
-    ((message, where),) = refused(world)
-    assert message == 'the answer prompt "default" needs ${questionDate}, which no item of facts has'
-    assert where is not None and where.startswith("facts.yaml:13:")
-
-
-def test_a_name_with_a_default_is_never_missing(world: World) -> None:
-    configured(world, f""", answerPrompt: {{default: "{ASK} at ${{questionDate|default:'some time'}}"}}""")
-    assert world.plan(providers="bm25")
-
-
-def test_a_judge_prompt_counts_only_where_a_judge_is_asked(world: World) -> None:
-    configured(world, ", judgePrompts: {default: '${response} by ${rubric}'}")
-    ((message, _),) = refused(world)
-    assert message == 'the judge prompt "default" needs ${rubric}, which no item of facts has'
-    assert world.plan(providers="bm25", evaluators="contains")
-
-
-def test_a_prompt_that_no_item_gets_may_ask_for_anything(world: World) -> None:
-    prompt = f"answerPrompt: {{byQuestionType: {{nobody: '{ASK} ${{questionDate}}', one: '{ASK} ${{choices}}'}}}}"
-    configured(world, f", {prompt}")
-    ((message, _),) = refused(world)
-    assert message == 'the answer prompt "one" needs ${choices}, which no item of facts has'
-
-
-def test_validate_finds_what_a_run_would_refuse(world: World) -> None:
-    configured(world, f", answerPrompt: {{default: '{ASK} ${{questionDate}} ${{choices}}'}}")
-    from bench.datasets import open_benchmark
-
-    dataset = open_benchmark(Catalog.load(world.workspace).benchmark("facts"), world.workspace)
-    found = [problem.message for problem in data_problems(dataset, world.workspace)]
-    assert found == [message for message, _ in refused(world)] != []
 
 
 # ------------------------------------------------------------------------ packs of a config
@@ -247,7 +200,7 @@ def test_validate_finds_what_a_run_would_refuse(world: World) -> None:
         ("method: llm-judge, pack: longmemval@1", 'unknown pack "longmemval@1"'),
     ],
 )
-def test_a_pack_seals_what_makes_it_comparable(world: World, evaluation: str, sealed: str | None) -> None:
+def test_a_pack_rejects_settings_that_it_fixes(world: World, evaluation: str, sealed: str | None) -> None:
     path = world.workspace / "configs/benchmarks/facts.yaml"
     path.write_text(path.read_text().replace("method: contains", evaluation))
     config = Catalog.load(world.workspace).benchmark("facts")

@@ -1,4 +1,4 @@
-"""Ranges as sets of positions: join, gaps and counts agree with plain counting; parts select as each does alone."""
+"""Ranges as sets of positions: union, gaps, counts, and selection by parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def positions(ranges: Sequence[tuple[int, int]], total: int = TOTAL) -> set[int]
 
 
 @given(st.lists(PARTS.map(tuple), min_size=1, max_size=3))
-def test_a_union_is_sorted_apart_and_has_every_position(parts: list[Ranges]) -> None:
+def test_union_of_is_sorted_disjoint_and_complete(parts: list[Ranges]) -> None:
     joined = union_of(parts, TOTAL)
     assert positions(joined) == set().union(*map(positions, parts))
     assert all(before[1] + 1 < after[0] for before, after in pairwise(joined))
@@ -35,7 +35,7 @@ def test_a_union_is_sorted_apart_and_has_every_position(parts: list[Ranges]) -> 
 
 
 @given(PARTS)
-def test_gaps_are_what_no_range_has_whatever_their_order(parts: list[tuple[int, int]]) -> None:
+def test_gaps_of_are_the_positions_without_a_range(parts: list[tuple[int, int]]) -> None:
     gaps = gaps_of(tuple(parts), TOTAL)
     missing = set(range(1, TOTAL + 1)) - positions(parts)
     assert (positions(gaps) if gaps else set()) == missing
@@ -43,11 +43,11 @@ def test_gaps_are_what_no_range_has_whatever_their_order(parts: list[tuple[int, 
 
 
 @given(PARTS, st.integers(1, 2 * TOTAL))
-def test_what_is_covered_is_counted_also_in_a_shorter_benchmark(parts: list[tuple[int, int]], total: int) -> None:
+def test_count_covered_counts_positions_within_the_total(parts: list[tuple[int, int]], total: int) -> None:
     assert count_covered(tuple(parts), total) == len(positions(parts, total))
 
 
-def test_no_range_is_everything() -> None:
+def test_no_range_means_all_positions() -> None:
     assert (union_of([()], 9), union_of([((1, 2),), ()], 9), gaps_of((), 9), count_covered((), 9)) == ((), (), (), 9)
     assert union_of([((1, 4),), ((5, 9),)], 9) == ()
 
@@ -84,13 +84,15 @@ class Numbers:
         [{}, {"limit": 2}, {"sample": 3, "seed": 4}, {"question_types": ("a",)}, {"items_of": ("1", "3"), "limit": 1}]
     ),
 )
-def test_parts_select_what_each_of_them_selects_alone(parts: list[tuple[int, int]], flags: dict[str, int]) -> None:
+def test_a_selection_of_parts_is_the_union_of_their_selections(
+    parts: list[tuple[int, int]], flags: dict[str, int]
+) -> None:
     alone = [Selection(**flags, start=start, end=end) for start, end in parts]  # type: ignore[arg-type]
     together = list(select(Numbers(), Selection(**flags, parts=tuple(parts))))  # type: ignore[arg-type]
     assert together == sorted({index for one in alone for index in select(Numbers(), one)})
 
 
 @pytest.mark.parametrize("part", [(0, 3), (4, 3)])
-def test_a_part_that_cannot_be_is_refused_as_a_range_is(part: tuple[int, int]) -> None:
+def test_an_invalid_part_is_rejected(part: tuple[int, int]) -> None:
     with pytest.raises(UsageError, match="contains no item"):
         select(Numbers(), Selection(parts=(part,)))

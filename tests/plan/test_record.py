@@ -1,4 +1,4 @@
-"""What a journal keeps of each job, so that a report needs neither config nor dataset; and jobs of merged runs."""
+"""Job records in a journal, so that a report needs neither config nor dataset; records of merged runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def one(world: World, **flags: object) -> JobRecord:
     return found
 
 
-def doubted(world: World, text: str = OVERLAY, *, named: str = "audit") -> None:
+def add_overlay(world: World, text: str = OVERLAY, *, named: str = "audit") -> None:
     """Give the benchmark an overlay."""
     dataset = world.plan(providers="bm25").lanes[0].benchmark.dataset
     world.write("configs/benchmarks/overlays/audit.yaml", text.format(sha256=dataset.sha256))
@@ -57,7 +57,7 @@ def doubted(world: World, text: str = OVERLAY, *, named: str = "audit") -> None:
 # ------------------------------------------------------------------------ a job
 
 
-def test_a_record_says_what_a_report_shows(world: World) -> None:
+def test_a_record_has_all_settings_that_a_report_shows(world: World) -> None:
     found = one(world, answering_model="openai/a", k=3, seed=4, epochs=2, track="vendor")
     assert (found.key, found.lane, found.answer_owner) == (
         "facts/bm25|openai/a|none",
@@ -79,7 +79,7 @@ def test_a_record_says_what_a_report_shows(world: World) -> None:
     assert all(len(digest) == 64 for digest in found.prompts.values())
 
 
-def test_digests_are_those_of_the_plan(world: World) -> None:
+def test_digests_of_a_record_are_those_of_the_plan(world: World) -> None:
     plan = world.plan(providers="faulty")
     (found,) = records(plan)
     benchmarks, providers = plan.identity["benchmarks"], plan.identity["providers"]
@@ -115,9 +115,7 @@ def test_digests_are_those_of_the_plan(world: World) -> None:
         ),
     ],
 )
-def test_models_are_named_in_full_and_none_where_none_is_asked(
-    world: World, flags: dict[str, object], models: ModelNames
-) -> None:
+def test_models_of_a_record_have_full_names_or_none(world: World, flags: dict[str, object], models: ModelNames) -> None:
     assert one(world, **flags).models == models
 
 
@@ -135,7 +133,7 @@ def test_models_are_named_in_full_and_none_where_none_is_asked(
         ({"items_of": "c1", "question_type": "one"}, {"items_of": ["c1"], "question_type": ["one"]}),
     ],
 )
-def test_only_filters_that_filter_are_told(
+def test_the_selection_contains_only_flags_that_filter(
     world: World, flags: dict[str, object], selection: dict[str, object]
 ) -> None:
     assert one(world, **flags).selection == selection
@@ -150,7 +148,7 @@ def test_only_filters_that_filter_are_told(
         ({"items_of": "c1", "start": 1, "end": 6}, (2, 4)),
     ],
 )
-def test_items_are_counted_inside_the_range_and_beside_it(
+def test_selected_items_are_counted_inside_the_range_and_in_total(
     world: World, flags: dict[str, object], counts: tuple[int, int]
 ) -> None:
     found = one(world, **flags)
@@ -166,7 +164,7 @@ def test_a_skipped_job_is_recorded_with_its_reason(world: World) -> None:
     assert [job.skipped for job in found] == [None, "skipped: listing needs list_memories, which faulty does not have"]
 
 
-def test_groups_marks_and_breakdowns_are_kept(world: World) -> None:
+def test_groups_marks_and_breakdowns_are_recorded(world: World) -> None:
     path = world.workspace / "configs/benchmarks/facts.yaml"
     text = path.read_text().replace("metrics: [accuracy", "metrics: [{name: accuracy, breakdown: [question_type]}")
     path.write_text(text.replace("batchSize: 1", "batchSize: 1, preprocessing: {escapeHtml: true}")
@@ -177,12 +175,12 @@ def test_groups_marks_and_breakdowns_are_kept(world: World) -> None:
     assert found.marks == ("altered",)
 
 
-# ------------------------------------------------------------------------ doubted golds
+# ------------------------------------------------------------------------ gold overlays
 
 
-def test_golds_that_are_doubted_go_with_the_job(world: World) -> None:
+def test_a_gold_overlay_is_part_of_the_record(world: World) -> None:
     assert one(world).overlay is None and one(world).suspects == {}
-    doubted(world)
+    add_overlay(world)
     found = one(world)
     assert isinstance(found.overlay, OverlayRecord)
     assert (found.overlay.name, found.overlay.source) == ("audit", "our own audit")
@@ -192,9 +190,9 @@ def test_golds_that_are_doubted_go_with_the_job(world: World) -> None:
     assert read_jobs({EXTRA_KEY: dump_jobs([found])}) == (found,)
 
 
-def test_another_list_of_doubts_is_another_plan(world: World) -> None:
+def test_a_changed_overlay_changes_the_plan_digest(world: World) -> None:
     before = world.plan(providers="bm25").digest
-    doubted(world)
+    add_overlay(world)
     first = world.plan(providers="bm25").digest
     path = world.workspace / "configs/benchmarks/overlays/audit.yaml"
     path.write_text(path.read_text() + "\n# a word\n")
@@ -202,14 +200,14 @@ def test_another_list_of_doubts_is_another_plan(world: World) -> None:
 
 
 @pytest.mark.parametrize("named", ["audit", "audit.yaml", "overlays/audit.yaml", "./overlays/audit.yaml"])
-def test_an_overlay_is_named_in_short_or_in_full(world: World, named: str) -> None:
-    doubted(world, named=named)
+def test_an_overlay_can_be_named_by_name_or_path(world: World, named: str) -> None:
+    add_overlay(world, named=named)
     assert one(world).suspects != {}
 
 
 @pytest.mark.parametrize("named", ["audti", "../audit", "/etc/audit.yaml", "elsewhere/audit.yaml"])
-def test_an_overlay_that_is_not_there_or_lies_elsewhere_is_refused(world: World, named: str) -> None:
-    doubted(world, named=named)
+def test_an_overlay_that_is_missing_or_outside_the_folder_is_rejected(world: World, named: str) -> None:
+    add_overlay(world, named=named)
     with pytest.raises(ConfigError, match="there is no overlay overlays/") as caught:
         one(world)
     assert caught.value.where is not None and caught.value.where.endswith("facts.yaml:15:1")
@@ -224,9 +222,11 @@ def test_an_overlay_that_is_not_there_or_lies_elsewhere_is_refused(world: World,
         ("c1q1", "c0q0", 'item "c0q0" is listed twice'),
     ],
 )
-def test_an_overlay_that_does_not_fit_is_refused(world: World, old: str, new: str, message: str) -> None:
+def test_an_overlay_that_does_not_match_the_benchmark_is_rejected(
+    world: World, old: str, new: str, message: str
+) -> None:
     with pytest.raises((ConfigError, DataError)) as caught:
-        doubted(world, OVERLAY.replace(old, new))
+        add_overlay(world, OVERLAY.replace(old, new))
         one(world)
     assert caught.value.message.startswith(message)
     assert caught.value.where is not None and "overlays/audit.yaml:" in caught.value.where
@@ -235,14 +235,14 @@ def test_an_overlay_that_does_not_fit_is_refused(world: World, old: str, new: st
 # ------------------------------------------------------------------------ through the journal
 
 
-def test_records_survive_the_journal(world: World) -> None:
+def test_records_are_unchanged_by_serialization(world: World) -> None:
     found = recorded(world, providers="bm25 faulty@x vector", answering_model=["openai/a", "none"], sample=5)
     stored = json.loads(json.dumps({EXTRA_KEY: dump_jobs(found)}))
     assert read_jobs(stored) == found
     assert read_jobs({}) == ()
 
 
-def test_a_form_that_this_version_does_not_know_is_the_journals_fault(world: World) -> None:
+def test_a_record_in_an_unknown_format_is_a_JournalError(world: World) -> None:
     (job,) = dump_jobs([one(world)])
     for broken in ({**job, "k": "ten"}, {name: value for name, value in job.items() if name != "lane"}):
         with pytest.raises(JournalError, match="in a format that this version cannot read"):
@@ -263,7 +263,7 @@ def merged(*parts: object, shared: Mapping[tuple[str, Phase], int] | None = None
     return [job.n_selected for job in found]
 
 
-def test_ranges_of_a_benchmark_are_all_of_it_whatever_they_share_or_leave_out(world: World) -> None:
+def test_merged_ranges_of_a_benchmark_count_all_its_items(world: World) -> None:
     job = one(world)
     assert merged(part(job, 1, 6, 6), part(job, 7, 12, 6)) == [12]
     assert merged(part(job, 1, 6, 6), part(job, 9, 12, 4)) == [12], "two of them are pending"
@@ -272,14 +272,14 @@ def test_ranges_of_a_benchmark_are_all_of_it_whatever_they_share_or_leave_out(wo
     assert merged(((), {EXTRA_KEY: dump_jobs([job])}), part(job, 1, 3, 3)) == [12]
 
 
-def test_a_filter_keeps_its_count_whatever_is_missing(world: World) -> None:
+def test_a_merged_filtered_job_counts_all_matching_items(world: World) -> None:
     job = one(world, question_type="one")
     assert job.n_whole == 6
     assert merged(part(job, 1, 6, 3), part(job, 7, 12, 3)) == [6]
     assert merged(part(job, 1, 6, 3), part(job, 9, 12, 2)) == [6]
 
 
-def test_the_types_of_what_is_selected_are_counted_and_joined(world: World) -> None:
+def test_counts_per_question_type_are_recorded_and_merged(world: World) -> None:
     ranged = one(world, start=1, end=3)
     assert (ranged.selected_types, ranged.whole_types) == ({"two": 2, "one": 1}, {"two": 6, "one": 6})
     (job,) = read_jobs({EXTRA_KEY: merged_jobs([(((1, 3),), {EXTRA_KEY: dump_jobs([ranged])})], {})})
@@ -291,17 +291,17 @@ def test_the_types_of_what_is_selected_are_counted_and_joined(world: World) -> N
     (job,) = read_jobs({EXTRA_KEY: merged_jobs(parts, {})})
     assert (job.n_selected, job.selected_types) == (6, {"two": 4, "one": 2})
     (job,) = read_jobs({EXTRA_KEY: merged_jobs(parts, {(first.key, Phase.EVALUATE): 1})})
-    assert (job.n_selected, job.selected_types) == (5, {}), "nobody knows of which type the shared one is"
+    assert (job.n_selected, job.selected_types) == (5, {}), "the type of the shared item is unknown"
 
 
-def test_a_journal_that_counts_no_types_can_be_read(world: World) -> None:
+def test_a_record_without_counts_per_type_can_be_read(world: World) -> None:
     (stored,) = dump_jobs([one(world)])
     del stored["selected_types"], stored["whole_types"]
     (job,) = read_jobs({EXTRA_KEY: [stored]})
     assert (job.n_selected, job.selected_types) == (12, {})
 
 
-def test_what_is_chosen_inside_each_range_adds_up_less_what_two_ranges_share(world: World) -> None:
+def test_items_limited_per_range_are_summed_without_shared_items(world: World) -> None:
     job = one(world, limit=3)
     assert cuts_inside_range(job.selection) and not cuts_inside_range({"question_type": ["one"]})
     assert merged(part(job, 1, 6, 3), part(job, 7, 12, 3)) == [6]
@@ -310,7 +310,7 @@ def test_what_is_chosen_inside_each_range_adds_up_less_what_two_ranges_share(wor
     assert merged(part(job, 1, 6, 3), part(job, 2, 12, 3), shared={(job.lane, Phase.SEARCH): 1}) == [5]
 
 
-def test_each_job_is_joined_with_its_own_parts(world: World) -> None:
+def test_records_are_merged_by_job_key(world: World) -> None:
     first, second = recorded(world, providers="bm25 oracle")
     parts = [
         (((1, 6),), {EXTRA_KEY: dump_jobs([replace(first, n_selected=6), replace(second, n_selected=6)])}),
@@ -320,10 +320,10 @@ def test_each_job_is_joined_with_its_own_parts(world: World) -> None:
     assert [(job.key, job.n_selected) for job in found] == [(first.key, 12), (second.key, 12)]
 
 
-# ------------------------------------------------------------------------ what models are asked with
+# ------------------------------------------------------------------------ settings of models
 
 
-def test_a_record_holds_what_each_model_is_asked_with_and_nothing_of_a_built_in_one(world: World) -> None:
+def test_asked_with_has_the_settings_of_each_external_model(world: World) -> None:
     asked = one(world, answering_model="openai/m", judge_model="openai/j", evaluators="llm-judge", seed=7).asked_with
     assert asked == {
         "answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7},
@@ -332,7 +332,7 @@ def test_a_record_holds_what_each_model_is_asked_with_and_nothing_of_a_built_in_
     assert one(world, answering_model="builtin/extractive").asked_with == {}
 
 
-def test_what_a_model_is_not_sent_is_not_told(world: World) -> None:
+def test_asked_with_omits_settings_that_a_model_is_not_sent(world: World) -> None:
     world.write("configs/models/openai.yaml", "name: openai\nmodels: {o9: {fixed_temperature: true}}\n")
     fixed = one(world, answering_model="openai/o9").asked_with["answering"]
     assert fixed == {"max_tokens": 1024, "seed": 0}
@@ -341,7 +341,7 @@ def test_what_a_model_is_not_sent_is_not_told(world: World) -> None:
     assert unseeded == {"max_tokens": 1024, "temperature": 0.0}
 
 
-def test_judges_that_are_asked_in_different_ways_are_told_apart() -> None:
+def test_judges_with_different_settings_are_listed_by_evaluator() -> None:
     prompt = JudgePrompts.of().default
     one, two = RubricEvaluator(prompt=prompt), FaithfulnessEvaluator(prompt=prompt, temperature=0.7)
     assert judge_settings((one,)) == {"max_tokens": 1024, "temperature": 0.0}
@@ -351,7 +351,7 @@ def test_judges_that_are_asked_in_different_ways_are_told_apart() -> None:
     }
 
 
-def test_a_journal_of_before_is_read_without_what_models_were_asked_with(world: World) -> None:
+def test_a_record_without_asked_with_can_be_read(world: World) -> None:
     (job,) = dump_jobs([one(world, answering_model="openai/m")])
     del job["asked_with"]
     assert read_jobs({EXTRA_KEY: [job]})[0].asked_with == {}

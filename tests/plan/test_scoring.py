@@ -1,4 +1,4 @@
-"""What scores a benchmark: which evaluators with which options, which models they need, whose code they are."""
+"""Scoring of a benchmark: evaluators, options, models and code."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Length:
 
 
 def rewritten(world: World, **replaced: str) -> None:
-    """The benchmark with other lines: ``metrics`` and ``evaluation``."""
+    """Replace the lines ``metrics`` and ``evaluation`` of the benchmark."""
     path = world.workspace / "configs/benchmarks/facts.yaml"
     text = path.read_text()
     for old, new in (
@@ -71,24 +71,24 @@ JUDGE: dict[str, object] = {"temperature": 0.0}
         ("none", [("none", {})]),
     ],
 )
-def test_an_evaluator_is_one_however_it_is_spelled_with_the_options_of_the_config(
+def test_each_spelling_of_an_evaluator_means_the_same_with_the_options_of_the_config(
     world: World, given: str, expected: object
 ) -> None:
     assert specs(scoring(world, evaluators=given)) == expected
 
 
-def test_a_benchmarks_own_options_reach_its_evaluators_by_flag_too(world: World) -> None:
+def test_judge_options_of_the_config_apply_to_evaluators_set_by_flag(world: World) -> None:
     rewritten(world, evaluation="evaluation: {method: contains, judge: {temperature: 0.5}}")
     assert specs(scoring(world, evaluators="llm_judge")) == [("llm-judge", {"temperature": 0.5})]
 
 
-def test_a_pack_says_how_its_judge_is_read_whatever_the_evaluator_is_called(world: World) -> None:
+def test_a_pack_sets_the_reply_protocol_of_its_judge(world: World) -> None:
     rewritten(world, evaluation="evaluation: {method: llm-judge, pack: longmemeval@1}")
     for name in ("llm-judge", "llm-as-judge"):
         assert specs(scoring(world, evaluators=name)) == [("llm-judge", {"temperature": 0.0, "protocol": "auto"})]
 
 
-def test_metrics_bring_the_evaluators_that_they_read_and_no_double(world: World) -> None:
+def test_metrics_add_the_evaluators_that_they_need_once(world: World) -> None:
     found = scoring(world, metrics="accuracy accuracy.faithfulness accuracy.llm_judge hit_at_5")
     assert (found.names, found.judging) == (("contains", "faithfulness", "llm-judge"), ("faithfulness", "llm-judge"))
     judged = scoring(world, metrics="accuracy accuracy.llm_judge", evaluators="llm-as-judge")
@@ -97,7 +97,7 @@ def test_metrics_bring_the_evaluators_that_they_read_and_no_double(world: World)
     assert (retrieval.names, retrieval.judging, retrieval.judge, retrieval.embedding) == (("contains",), (), None, None)
 
 
-def test_where_nothing_is_evaluated_metrics_bring_nothing(world: World) -> None:
+def test_with_method_none_metrics_add_no_evaluator(world: World) -> None:
     rewritten(world, evaluation="evaluation: {method: none}")
     assert scoring(world, metrics="faithfulness mrr").names == ()
 
@@ -117,7 +117,7 @@ def test_where_nothing_is_evaluated_metrics_bring_nothing(world: World) -> None:
         ),
     ],
 )
-def test_what_cannot_score_is_said_with_its_place_if_a_file_says_it(
+def test_an_invalid_evaluator_or_metric_is_reported_with_its_line(
     world: World, flags: dict[str, object], message: str, where: str | None
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -132,7 +132,7 @@ def test_what_cannot_score_is_said_with_its_place_if_a_file_says_it(
 # ------------------------------------------------------------------------ models that a metric names
 
 
-def test_the_judge_that_a_metric_names_is_the_one_that_is_asked(world: World) -> None:
+def test_a_judge_model_required_by_a_metric_is_used_and_other_flags_are_rejected(world: World) -> None:
     rewritten(world, metrics="metrics: [{name: accuracy, method: llm_judge, config: {model: openai/q}}]")
     plan = world.plan(providers="bm25", answering_model="openai/a")
     assert [job.judge for job in plan.jobs] == ["openai/q"]
@@ -146,7 +146,7 @@ def test_the_judge_that_a_metric_names_is_the_one_that_is_asked(world: World) ->
     assert caught.value.hint == "remove the flag"
 
 
-def test_the_vectors_that_a_metric_names_are_those_that_are_compared(world: World) -> None:
+def test_an_embedding_model_required_by_a_metric_is_used_and_other_flags_are_rejected(world: World) -> None:
     by_meaning = "{name: accuracy, method: semantic_similarity, config: {model: text-embedding-3-small}}"
     rewritten(world, metrics=f"metrics: [{by_meaning}]")
     assert scoring(world).embedding == "openai/text-embedding-3-small"
@@ -160,19 +160,19 @@ def test_the_vectors_that_a_metric_names_are_those_that_are_compared(world: Worl
     assert scoring_problems(config, world.workspace) == []
 
 
-def test_an_embedding_model_is_needed_only_where_something_is_compared_by_meaning(world: World) -> None:
+def test_the_embedding_model_is_set_only_if_an_evaluator_uses_it(world: World) -> None:
     assert scoring(world, embedding_model="openai/e").embedding is None
     assert scoring(world, embedding_model="text-embedding-3-small", evaluators="semantic-similarity").embedding == (
         "openai/text-embedding-3-small"
     )
 
 
-async def test_a_model_that_is_only_planned_embeds_nothing() -> None:
+async def test_a_planned_embedder_raises_when_used() -> None:
     with pytest.raises(RuntimeError, match="openai/e is only planned, not opened"):
         await PlannedEmbedder("openai/e").embed(["x"], kind="query")
 
 
-def test_evaluators_are_opened_again_for_work_as_they_were_planned(world: World) -> None:
+def test_planned_evaluators_are_opened_with_the_real_embedder(world: World) -> None:
     found = scoring(world, evaluators="semantic-similarity contains", embedding_model="openai/e")
     similar, contains = found.open(PlannedEmbedder("opened"))
     assert (similar.embedder.name, contains.name) == ("opened", "contains")  # type: ignore[attr-defined]
@@ -180,14 +180,14 @@ def test_evaluators_are_opened_again_for_work_as_they_were_planned(world: World)
         found.open(None)
 
 
-# ------------------------------------------------------------------------ code beside a config
+# ------------------------------------------------------------------------ code next to a config
 
 
 def digest_of(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def test_the_files_that_score_are_known_by_their_digest(world: World) -> None:
+def test_files_of_custom_evaluators_and_metrics_are_recorded_by_digest(world: World) -> None:
     world.write("configs/benchmarks/mine.py", MINE)
     world.write("configs/benchmarks/other.py", MINE.replace("Mine", "Other"))
     rewritten(
@@ -204,7 +204,7 @@ def test_the_files_that_score_are_known_by_their_digest(world: World) -> None:
     assert scoring(world, evaluators="contains", metrics="accuracy").code == {}
 
 
-def test_editing_a_file_that_scores_makes_another_plan(world: World) -> None:
+def test_editing_a_custom_evaluator_changes_the_plan_digest(world: World) -> None:
     rewritten(world, evaluation="evaluation: {method: custom, customEvaluator: './mine.py:Mine'}")
     digests = []
     for text in (MINE, MINE + "# a word\n", MINE):
@@ -224,7 +224,7 @@ def test_editing_a_file_that_scores_makes_another_plan(world: World) -> None:
         ("metrics: [{name: accuracy, breakdown: [colour]}]", ['metric "accuracy": unknown breakdown "colour"']),
     ],
 )
-def test_every_wrong_metric_of_a_config_is_listed_at_once(world: World, metrics: str, messages: list[str]) -> None:
+def test_scoring_problems_lists_all_invalid_metrics(world: World, metrics: str, messages: list[str]) -> None:
     config = world.plan(providers="bm25").lanes[0].benchmark.config.__class__
     rewritten(world, metrics=metrics)
     from bench.config.catalog import Catalog

@@ -1,4 +1,4 @@
-"""A prompt that asks for what no item has is refused before a run in which every item would fail on it."""
+"""Prompt placeholders that no item fills are errors before a run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def asking(prompt: str, fields: str = "[team, nobody, speaker_a]") -> str:
         '${nobody|default:"-"} ${questionDate|default:"-"}',
     ],
 )
-def test_a_name_that_some_item_fills_is_fine(write: Write, tmp_path: Path, prompt: str) -> None:
+def test_a_placeholder_that_some_item_fills_is_accepted(write: Write, tmp_path: Path, prompt: str) -> None:
     assert found(write(asking(prompt)), tmp_path) == []
 
 
@@ -82,12 +82,14 @@ def test_a_name_that_some_item_fills_is_fine(write: Write, tmp_path: Path, promp
         ("${speakerB|upper}", "speakerB"),
     ],
 )
-def test_a_name_that_no_item_fills_is_told_at_the_prompt(write: Write, tmp_path: Path, prompt: str, name: str) -> None:
+def test_a_placeholder_that_no_item_fills_is_reported_at_the_prompt(
+    write: Write, tmp_path: Path, prompt: str, name: str
+) -> None:
     said = f'b.yaml:10:91: the answer prompt "default" needs ${{{name}}}, which no item of b has'
     assert found(write(asking(prompt)), tmp_path) == [(said, HOW % name)]
 
 
-def test_every_missing_name_of_every_prompt_is_told(write: Write, tmp_path: Path) -> None:
+def test_each_unfilled_placeholder_of_each_prompt_is_reported(write: Write, tmp_path: Path) -> None:
     prompts = "{promptFields: [x, y], default: '${y} ${x}', byQuestionType: {two: '${choices}'}}"
     assert [
         said.partition(": ")[2] for said, _ in found(write(f"{{method: none, answerPrompt: {prompts}}}"), tmp_path)
@@ -98,19 +100,19 @@ def test_every_missing_name_of_every_prompt_is_told(write: Write, tmp_path: Path
     ]
 
 
-def test_only_the_items_that_get_a_prompt_count_for_it(write: Write, tmp_path: Path) -> None:
-    """``team`` stands in the item of type one, ``speaker_a`` in that of type two."""
+def test_a_prompt_is_checked_only_against_items_of_its_question_type(write: Write, tmp_path: Path) -> None:
+    """``team`` is in the item of type one, ``speaker_a`` in that of type two."""
     prompts = "{promptFields: [team], default: 'x', byQuestionType: {one: '${team}', two: '${team}', three: '${team}'}}"
     (problem,) = found(write(f"{{method: none, answerPrompt: {prompts}}}"), tmp_path)
     assert 'prompt "two" needs ${team}' in problem[0]
 
 
-def test_a_null_is_no_value(write: Write, tmp_path: Path) -> None:
+def test_a_null_does_not_fill_a_placeholder(write: Write, tmp_path: Path) -> None:
     rows = [{**row, "t": None} for row in ROWS]
     assert len(found(write(asking("${team}"), rows), tmp_path)) == 1
 
 
-def test_a_date_of_the_last_session_fills_the_date(write: Write, tmp_path: Path) -> None:
+def test_the_date_of_an_item_fills_questionDate(write: Write, tmp_path: Path) -> None:
     dataset = write(asking("${questionDate}"), [{**row, "d": "2023-05-08"} for row in ROWS])
     assert found(dataset, tmp_path) == []
 
@@ -124,7 +126,7 @@ def test_a_date_of_the_last_session_fills_the_date(write: Write, tmp_path: Path)
         ("exact-match", "${rubric}", []),
     ],
 )
-def test_a_judge_prompt_is_looked_at_where_it_is_asked(
+def test_a_judge_prompt_is_checked_only_if_a_judge_is_used(
     write: Write, tmp_path: Path, method: str, prompt: str, names: list[str]
 ) -> None:
     dataset = write(f"{{method: {method}, judgePrompts: {{default: '{prompt}'}}}}")
@@ -133,7 +135,7 @@ def test_a_judge_prompt_is_looked_at_where_it_is_asked(
     assert all('the judge prompt "default"' in said for said in told)
 
 
-def test_an_abstention_item_has_a_judge_prompt_of_its_own(write: Write, tmp_path: Path) -> None:
+def test_abstention_items_are_checked_against_the_abstention_prompt(write: Write, tmp_path: Path) -> None:
     dataset = write(
         "{method: llm-judge, judgePrompts: {default: '${questionDate}', abstention: 'x'}}",
         more="abstention: {idPattern: .}\n",
@@ -141,14 +143,14 @@ def test_an_abstention_item_has_a_judge_prompt_of_its_own(write: Write, tmp_path
     assert found(dataset, tmp_path) == []
 
 
-def test_a_plan_refuses_what_validate_refuses(write: Write, tmp_path: Path) -> None:
+def test_a_plan_reports_the_error_of_validate(write: Write, tmp_path: Path) -> None:
     (expected,) = found(write(asking("${nobody}")), tmp_path)
     with pytest.raises(ConfigError) as caught:
         make_plan(Catalog.load(tmp_path), RunRequest(benchmarks=("b",), providers=("bm25",)), Environment())
     assert (str(caught.value), caught.value.hint) == (f"configs/benchmarks/{expected[0]}", expected[1])
 
 
-def test_a_prompt_of_the_command_line_is_told_by_what_it_is(write: Write, tmp_path: Path) -> None:
+def test_an_unfilled_placeholder_of_a_prompt_flag_names_the_prompt(write: Write, tmp_path: Path) -> None:
     write("{method: exact-match}")
     request = RunRequest(benchmarks=("b",), providers=("bm25",), answer_prompt="${question} ${speakerB}")
     with pytest.raises(ConfigError) as caught:
@@ -158,7 +160,9 @@ def test_a_prompt_of_the_command_line_is_told_by_what_it_is(write: Write, tmp_pa
     )
 
 
-def test_reading_stops_once_each_name_was_met(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items_are_read_only_until_each_placeholder_is_filled(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [{**ROWS[0], "id": str(number), "t": "red" if number == 2 else None} for number in range(50)]
     dataset = write(asking("${team}"), rows)
     read: list[object] = []

@@ -1,4 +1,4 @@
-"""When a job has no headline number."""
+"""Reasons that make a job INVALID."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def failed(count: int, planned: int, allowed: str) -> str:
         ({State.ERROR: 1}, 0, 0.02, ()),
     ],
 )
-def test_only_items_that_failed_count_and_only_above_what_is_allowed(
+def test_a_job_is_invalid_only_if_failed_items_exceed_the_allowed_rate(
     states: dict[State, int], planned: int, allowed: float, reasons: tuple[str, ...]
 ) -> None:
     assert invalid_reasons(states, {}, planned, allowed, []) == reasons
@@ -66,7 +66,7 @@ def test_only_items_that_failed_count_and_only_above_what_is_allowed(
         ({}, [probe("a"), probe("b"), probe("c")], (f"{FOREIGN}: {HELD}, and 2 other corpora",)),
     ],
 )
-def test_foreign_memories_make_a_job_invalid_once_whoever_found_them(
+def test_foreign_memories_make_a_job_invalid_and_are_named_once(
     kinds: dict[str, int], probes: list[ProbeRow], reasons: tuple[str, ...]
 ) -> None:
     assert invalid_reasons({}, kinds, 100, 0.02, probes) == reasons
@@ -80,22 +80,20 @@ def test_a_leak_names_both_namespaces() -> None:
     )
 
 
-def test_of_repeats_each_one_counts() -> None:
+def test_with_epochs_each_repeat_counts() -> None:
     assert invalid_reasons({State.ERROR: 2}, {}, 100, 0.02, [], epochs=5) == ()
     assert invalid_reasons({State.ERROR: 3}, {}, 100, 0.02, [], epochs=5) == (
         "3 of 100 repeats of items failed (error or not_ready): above the allowed 2 %",
     )
 
 
-def test_both_reasons_are_given() -> None:
+def test_all_reasons_are_listed() -> None:
     found = invalid_reasons({State.ERROR: 9}, {"contaminated": 9}, 10, 0.02, [probe("a")])
     assert found == (failed(9, 10, "2 %"), f"{FOREIGN}: {HELD}")
 
 
 @given(errors=st.integers(0, 50), late=st.integers(0, 50), more=st.integers(0, 50), allowed=st.floats(0, 1))
-def test_pending_items_never_make_a_job_invalid_and_more_failures_never_make_it_valid(
-    errors: int, late: int, more: int, allowed: float
-) -> None:
+def test_more_failures_never_make_an_invalid_job_valid(errors: int, late: int, more: int, allowed: float) -> None:
     states = {State.ERROR: errors, State.NOT_READY: late}
     now = invalid_reasons(states, {}, 100, allowed, [])
     assert bool(now) == ((errors + late) / 100 > allowed)
