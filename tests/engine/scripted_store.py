@@ -1,10 +1,10 @@
-"""A memory system of one file that fails where a test says so, and writes down each call it got.
+"""A memory system of one file that fails where a test wants it and records its calls.
 
 Example::
 
     store = ScriptedStore.install(world, on_unknown="probe")
-    store.fails("ingest", at=2, error="Unavailable", effect=True)     # the third one stores; its answer is lost
-    store.calls("ingest")                                             # what was asked, in order
+    store.fails("ingest", at=2, error="Unavailable", effect=True)     # the third call stores; its answer is lost
+    store.calls("ingest")                                             # the calls in order
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Store:
     async def __aexit__(self, *exc):
         return None
 
-    def kept(self):
+    def stored(self):
         path = HERE / "store.json"
         return json.loads(path.read_text()) if path.exists() else {}
 
-    def keep(self, spaces):
+    def store(self, spaces):
         (HERE / "store.json").write_text(json.dumps(spaces))
 
-    def asked(self, call, **what):
-        """Write a call down; give its fault, if the test planned one."""
+    def record(self, call, **what):
+        """Record a call and return its planned fault, if any."""
         path = HERE / "calls.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         number = sum(json.loads(line)["call"] == call for line in lines)
@@ -61,50 +61,50 @@ class Store:
 
     def fail(self, fault):
         if fault is not None and fault["error"]:
-            raise getattr(bench.errors, fault["error"])("the test says so")
+            raise getattr(bench.errors, fault["error"])("planned fault")
 
     async def ingest(self, space, memories):
-        fault = self.asked("ingest", namespace=space.namespace, ids=[one.id for one in memories])
+        fault = self.record("ingest", namespace=space.namespace, ids=[one.id for one in memories])
         if fault is None or fault["effect"]:
-            spaces = self.kept()
+            spaces = self.stored()
             spaces.setdefault(space.namespace, []).extend([one.id, one.content] for one in memories)
-            self.keep(spaces)
+            self.store(spaces)
         self.fail(fault)
         return Ingested(ids={one.id: (one.id,) for one in memories})
 
     async def ready(self, space, ingested):
-        self.fail(self.asked("ready", namespace=space.namespace, ids=sorted(ingested.ids)))
+        self.fail(self.record("ready", namespace=space.namespace, ids=sorted(ingested.ids)))
         return Readiness(state="ready")
 
     async def search(self, space, query):
-        self.fail(self.asked("search", text=query.text))
+        self.fail(self.record("search", text=query.text))
         words = set(query.text.lower().replace("?", "").split())
-        held = self.kept().get(space.namespace, [])
+        held = self.stored().get(space.namespace, [])
         ranked = sorted(held, key=lambda one: -len(words & set(one[1].lower().split())))
         found = [one for one in ranked if words & set(one[1].lower().split())]
         hits = tuple(Hit(id=name, content=text, source_ids=(name,)) for name, text in found[: query.k])
         return Found(hits=hits, requested=query.k, returned=len(found))
 
     async def clear(self, space):
-        self.fail(self.asked("clear", namespace=space.namespace))
-        spaces = self.kept()
+        self.fail(self.record("clear", namespace=space.namespace))
+        spaces = self.stored()
         gone = spaces.pop(space.namespace, [])
-        self.keep(spaces)
+        self.store(spaces)
         return len(gone)
 
     async def delete(self, space, ids):
-        fault = self.asked("delete", ids=sorted(ids))
+        fault = self.record("delete", ids=sorted(ids))
         if fault is None or fault["effect"]:
-            spaces = self.kept()
+            spaces = self.stored()
             spaces[space.namespace] = [one for one in spaces.get(space.namespace, []) if one[0] not in ids]
-            self.keep(spaces)
+            self.store(spaces)
         self.fail(fault)
 @count@
 '''
 COUNT = """
     async def count(self, space):
-        self.fail(self.asked("count"))
-        return len(self.kept().get(space.namespace, []))
+        self.fail(self.record("count"))
+        return len(self.stored().get(space.namespace, []))
 """
 
 
@@ -137,9 +137,9 @@ class ScriptedStore:
         return cls(world.workspace / "configs/providers")
 
     def fails(self, call: str, *, at: int | None, error: str, effect: bool = False) -> None:
-        """Let one call fail, counted from 0 over all processes; ``at`` None = every one.
+        """Let one call fail, counted from 0 over all processes; ``at`` None = all calls.
 
-        ``effect`` = it is done all the same; an empty ``error`` = nothing is said.
+        ``effect`` = the call takes effect nevertheless; an empty ``error`` = the call reports no error.
         """
         path = self.folder / "faults.json"
         known = json.loads(path.read_text()) if path.exists() else []
@@ -149,7 +149,7 @@ class ScriptedStore:
         (self.folder / "faults.json").unlink(missing_ok=True)
 
     def calls(self, *names: str) -> list[dict[str, Any]]:
-        """What it was asked so far, in order."""
+        """Return the recorded calls in order."""
         path = self.folder / "calls.jsonl"
         lines = path.read_text().splitlines() if path.exists() else []
         return [one for one in map(json.loads, lines) if not names or one["call"] in names]
@@ -159,7 +159,7 @@ class ScriptedStore:
 
     @property
     def held(self) -> dict[str, list[str]]:
-        """Namespace -> texts that it holds."""
+        """Namespace -> stored texts."""
         path = self.folder / "store.json"
         spaces = json.loads(path.read_text()) if path.exists() else {}
         return {name: [text for _, text in held] for name, held in spaces.items() if held}

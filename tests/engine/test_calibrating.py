@@ -1,4 +1,4 @@
-"""Before the first item: each judge with each prompt, once a run; and which judge is warned of."""
+"""Calibration of each judge with each prompt, once per run, and warnings."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def world(tmp_path: Path) -> World:
         "configs/benchmarks/judged.yaml",
         "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
     )
-    says(world, RIGHT)
+    set_reply(world, RIGHT)
     return world
 
 
-def says(world: World, reply: str) -> None:
-    """Let the judge say the same whatever it is asked."""
+def set_reply(world: World, reply: str) -> None:
+    """Set the reply of the judge to all prompts."""
     script = world.write("script.jsonl", json.dumps({"match": ".", "reply": reply}) + "\n")
     world.variables["MEMORYBENCH_SCRIPT"] = str(script)
 
@@ -49,7 +49,7 @@ def events(world: World, kind: str) -> list[tuple[str, str, dict[str, Any]]]:
     return [(scope, message, json.loads(data) if data else {}) for scope, message, data in rows]
 
 
-async def test_a_judge_that_says_yes_to_all_is_measured_and_warned_of(world: World) -> None:
+async def test_a_judge_that_accepts_every_answer_gets_a_warning(world: World) -> None:
     await run(world)
     (data,) = [data for _, _, data in events(world, "judge_calibration") if data["prompt"] == "default"]
     assert (data["judge"], data["unparsed"], data["judge_noise"]) == ("builtin/scripted", 0, 1.0)
@@ -62,24 +62,15 @@ async def test_a_judge_that_says_yes_to_all_is_measured_and_warned_of(world: Wor
     ]
 
 
-async def test_a_judge_that_says_no_to_all_is_measured_and_not_warned_of(world: World) -> None:
-    says(world, WRONG)
+async def test_a_judge_that_rejects_every_answer_gets_no_warning(world: World) -> None:
+    set_reply(world, WRONG)
     await run(world)
     (data,) = [data for _, _, data in events(world, "judge_calibration") if data["prompt"] == "default"]
     assert (data["fpr"]["value"], data["fnr"]["value"], data["judge_noise"]) == (0.0, 1.0, 1.0)
     assert events(world, "judge_warning") == []
 
 
-async def test_what_no_verdict_can_be_read_from_counts_for_nobody(world: World) -> None:
-    says(world, "hm")
-    outcome = await run(world)
-    assert outcome.jobs[0].states == {State.UNSCORED: 2}
-    (data,) = [data for _, _, data in events(world, "judge_calibration") if data["prompt"] == "default"]
-    assert (data["fpr"]["value"], data["fpr"]["n"], data["judge_noise"]) == (None, 0, 0.0)
-    assert data["unparsed"] > 0
-
-
-async def test_each_prompt_is_asked_about_and_the_calls_are_in_no_item(world: World) -> None:
+async def test_each_judge_prompt_is_calibrated_and_its_calls_belong_to_no_item(world: World) -> None:
     await run(world)
     found = [data for _, _, data in events(world, "judge_calibration")]
     assert len({data["prompt_sha256"] for data in found}) == len(found) == 2
@@ -88,7 +79,7 @@ async def test_each_prompt_is_asked_about_and_the_calls_are_in_no_item(world: Wo
     assert world.query("r", "select count(*) from phase where phase = 5") == [(2,)]
 
 
-async def test_a_resumed_run_does_not_calibrate_again(world: World) -> None:
+async def test_a_resumed_run_does_not_repeat_the_calibration(world: World) -> None:
     await run(world, phases="search")
     assert len(events(world, "judge_calibration")) == 2
     outcome = await world.resume("r", phases="search,answer,evaluate")
@@ -96,25 +87,22 @@ async def test_a_resumed_run_does_not_calibrate_again(world: World) -> None:
     assert len(events(world, "judge_calibration")) == 2, "the first measurement stays"
 
 
-async def test_a_run_with_nothing_left_to_do_asks_no_judge(world: World) -> None:
+async def test_a_complete_run_is_not_calibrated_on_resume(world: World) -> None:
     await run(world, judge_calibration=False)
     outcome = await world.resume("r", judge_calibration=True)
     assert outcome.message == "nothing left to do"
     assert events(world, "judge_calibration") == []
 
 
-async def test_without_the_flag_nothing_is_asked(world: World) -> None:
-    await run(world, judge_calibration=False)
-    assert events(world, "judge_calibration") == []
-
-
 @pytest.mark.parametrize("flags", [{"judge_model": "none"}, {"benchmarks": "facts", "judge_model": None}])
-async def test_a_run_without_a_judge_has_nothing_to_calibrate(world: World, flags: dict[str, object]) -> None:
+async def test_a_run_without_a_judge_is_not_calibrated(world: World, flags: dict[str, object]) -> None:
     await run(world, **flags)
     assert events(world, "judge_calibration") + events(world, "judge_warning") == []
 
 
-async def test_a_judge_that_cannot_be_asked_is_told(world: World, fault_server: Callable[..., str]) -> None:
+async def test_a_failed_calibration_is_an_event_and_does_not_stop_the_job(
+    world: World, fault_server: Callable[..., str]
+) -> None:
     url = fault_server("chat:status:code=401")
     world.variables.update(OPENAI_BASE_URL=f"{url}/v1", OPENAI_API_KEY="test-key-of-nobody")
     outcome = await run(world, judge_model="openai/nobody", max_error_rate=1)

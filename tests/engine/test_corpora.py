@@ -1,4 +1,4 @@
-"""One corpus on its way to ready: doubt, refusal, restart, waiting; what is sent and what is written down."""
+"""Ingest of one corpus: unknown outcomes, rejections, restarts, waiting, and its journal rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def run(world: World, **flags: object) -> Outcome:
 
 
 def steps(world: World) -> list[tuple[int, str, str]]:
-    """What the journal says of the corpus: (attempt, kind, outcome)."""
+    """Return the journal rows of the corpus: (attempt, kind, outcome)."""
     return world.query("r", "select attempt, kind, outcome from corpus_row order by attempt, seq")
 
 
@@ -36,12 +36,12 @@ def kinds(world: World, attempt: int = 1) -> list[str]:
 
 
 def texts(store: ScriptedStore) -> list[list[str]]:
-    """The batches that were sent, as the numbers of their memories."""
+    """Return the sent batches as numbers of their memories."""
     known: dict[str, str] = {}
     return [[known.setdefault(name, str(len(known))) for name in call["ids"]] for call in store.calls("ingest")]
 
 
-async def test_a_corpus_is_entered_ingested_and_found(world: World) -> None:
+async def test_a_corpus_is_probed_ingested_and_waited_for(world: World) -> None:
     store = ScriptedStore.install(world)
     outcome = await run(world, answering_model="builtin/extractive")
     assert outcome.jobs[0].states == {State.CORRECT: 4}
@@ -51,17 +51,19 @@ async def test_a_corpus_is_entered_ingested_and_found(world: World) -> None:
 
 
 @pytest.mark.parametrize(("rule", "intents"), [("reset", 5), ("probe", 4), ("repeat", 4)])
-async def test_each_batch_has_its_intent_and_a_reset_one_of_its_own(world: World, rule: str, intents: int) -> None:
+async def test_each_batch_has_an_intent_row_and_with_reset_also_the_corpus(
+    world: World, rule: str, intents: int
+) -> None:
     ScriptedStore.install(world, on_unknown=rule)
     await run(world)
     assert kinds(world).count("intent") == intents
 
 
-# ------------------------------------------------------------------ a batch in doubt
+# ------------------------------------------------------------------ a batch with unknown outcome
 
 
 @pytest.mark.parametrize("effect", [True, False])
-async def test_reset_clears_and_begins_anew_where_nothing_tells(world: World, effect: bool) -> None:
+async def test_reset_clears_and_ingests_again_if_neither_count_nor_search_decides(world: World, effect: bool) -> None:
     store = ScriptedStore.install(world, on_unknown="reset", counts=False)
     store.fails("ingest", at=2, error="Unavailable", effect=effect)
     store.fails("search", at=1, error="Rejected")
@@ -81,7 +83,7 @@ async def test_reset_clears_and_begins_anew_where_nothing_tells(world: World, ef
     ]
 
 
-async def test_a_batch_that_a_search_finds_by_its_ids_is_stored(world: World) -> None:
+async def test_a_batch_that_a_search_finds_by_its_ids_is_not_sent_again(world: World) -> None:
     store = ScriptedStore.install(world, counts=False)
     store.fails("ingest", at=2, error="Unavailable", effect=True)
     assert (await run(world)).jobs[0].states == {State.MEASURED: 4}
@@ -91,7 +93,9 @@ async def test_a_batch_that_a_search_finds_by_its_ids_is_stored(world: World) ->
 
 @pytest.mark.parametrize("rule", ["probe", "reset"])
 @pytest.mark.parametrize(("effect", "sent"), [(True, ["0", "1", "2", "3"]), (False, ["0", "1", "2", "2", "3"])])
-async def test_a_count_tells_what_is_there(world: World, effect: bool, sent: list[str], rule: str) -> None:
+async def test_a_count_decides_whether_a_batch_was_stored(
+    world: World, effect: bool, sent: list[str], rule: str
+) -> None:
     store = ScriptedStore.install(world, on_unknown=rule)
     store.fails("ingest", at=2, error="Unavailable", effect=effect)
     outcome = await run(world)
@@ -102,7 +106,7 @@ async def test_a_count_tells_what_is_there(world: World, effect: bool, sent: lis
     assert len(found) == effect
 
 
-async def test_probe_that_can_neither_count_nor_find_begins_anew(world: World) -> None:
+async def test_probe_that_can_neither_count_nor_search_ingests_again(world: World) -> None:
     store = ScriptedStore.install(world, on_unknown="probe", counts=False)
     store.fails("ingest", at=1, error="Unavailable", effect=True)
     store.fails("search", at=1, error="Rejected")
@@ -112,7 +116,7 @@ async def test_probe_that_can_neither_count_nor_find_begins_anew(world: World) -
     assert [len(held) for held in store.held.values()] == [4]
 
 
-async def test_probe_that_counts_what_nobody_sent_begins_anew(world: World) -> None:
+async def test_probe_with_an_unexpected_count_ingests_again(world: World) -> None:
     store = ScriptedStore.install(world, on_unknown="probe")
     store.fails("ingest", at=1, error="Unavailable", effect=True)
     store.fails("count", at=1, error="Rejected")
@@ -122,7 +126,7 @@ async def test_probe_that_counts_what_nobody_sent_begins_anew(world: World) -> N
     assert [attempt for attempt, kind, _ in steps(world) if kind == "ingested"] == [2]
 
 
-async def test_repeat_sends_the_batch_once_more(world: World) -> None:
+async def test_repeat_sends_the_batch_again(world: World) -> None:
     store = ScriptedStore.install(world, on_unknown="repeat")
     store.fails("ingest", at=2, error="Unavailable")
     outcome = await run(world)
@@ -132,12 +136,12 @@ async def test_repeat_sends_the_batch_once_more(world: World) -> None:
 
 
 @pytest.mark.parametrize("rule", ["reset", "probe", "repeat"])
-async def test_doubt_is_resolved_so_often_and_no_more(world: World, rule: str) -> None:
+async def test_an_unknown_outcome_is_retried_maxRetries_times(world: World, rule: str) -> None:
     store = ScriptedStore.install(world, on_unknown=rule)
     store.fails("ingest", at=None, error="Unavailable")
     outcome = await run(world)
     assert outcome.jobs[0].states == {State.ERROR: 4}
-    assert len(store.calls("ingest")) == 3, "once, and maxRetries times more"
+    assert len(store.calls("ingest")) == 3, "once, plus maxRetries repeats"
     assert steps(world)[-1][1:] == ("failed", "unavailable")
     kind = world.query("r", "select distinct outcome from phase")
     assert kind == [("unavailable",)]
@@ -147,7 +151,7 @@ async def test_doubt_is_resolved_so_often_and_no_more(world: World, rule: str) -
 
 
 @pytest.mark.parametrize(("rule", "attempt"), [("reset", 1), ("probe", 1), ("repeat", 1)])
-async def test_a_doubt_that_outlives_a_run_is_settled_by_the_rule_in_the_next_one(
+async def test_an_unknown_outcome_of_an_earlier_run_is_resolved_by_the_rule_on_resume(
     world: World, rule: str, attempt: int
 ) -> None:
     store = ScriptedStore.install(world, on_unknown=rule)
@@ -157,14 +161,14 @@ async def test_a_doubt_that_outlives_a_run_is_settled_by_the_rule_in_the_next_on
     store.heal()
     await world.resume("r")
     assert steps(world)[-1][:2] == (attempt, "ready")
-    assert len(store.calls("ingest")) - sent == 4, "no batch was in"
+    assert len(store.calls("ingest")) - sent == 4, "no batch was stored"
 
 
-# ------------------------------------------------------------------ a refusal
+# ------------------------------------------------------------------ a rejected batch
 
 
 @pytest.mark.parametrize("error", ["Rejected", "AuthError", "QuotaError", "RateLimited"])
-async def test_what_was_refused_goes_on_at_the_very_batch(world: World, error: str) -> None:
+async def test_a_rejected_batch_is_sent_first_on_resume(world: World, error: str) -> None:
     store = ScriptedStore.install(world)
     store.fails("ingest", at=2, error=error)
     first = await run(world)
@@ -177,7 +181,7 @@ async def test_what_was_refused_goes_on_at_the_very_batch(world: World, error: s
     assert kinds(world, 1)[-3:] == ["batch", "ingested", "ready"]
 
 
-async def test_a_batch_that_the_provider_says_has_failed_spoils_the_corpus(world: World) -> None:
+async def test_after_IngestFailed_a_resume_ingests_the_corpus_again(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("ingest", at=2, error="IngestFailed", effect=True)
     assert (await run(world)).jobs[0].states == {State.ERROR: 4}
@@ -188,7 +192,7 @@ async def test_a_batch_that_the_provider_says_has_failed_spoils_the_corpus(world
 
 
 @pytest.mark.parametrize("error", ["MappingError", "PluginFault"])
-async def test_a_batch_whose_answer_could_not_be_read_is_in_doubt_and_no_other(world: World, error: str) -> None:
+async def test_an_unreadable_response_makes_only_its_batch_unknown(world: World, error: str) -> None:
     store = ScriptedStore.install(world)
     store.fails("ingest", at=2, error=error, effect=True)
     assert (await run(world)).jobs[0].states == {State.ERROR: 4}
@@ -197,7 +201,7 @@ async def test_a_batch_whose_answer_could_not_be_read_is_in_doubt_and_no_other(w
     assert texts(store) == [["0"], ["1"], ["2"], ["3"]]
 
 
-async def test_a_namespace_that_cannot_be_counted_is_not_entered(world: World) -> None:
+async def test_a_namespace_that_cannot_be_counted_is_not_used(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("count", at=0, error="Rejected")
     outcome = await run(world)
@@ -210,7 +214,7 @@ async def test_a_namespace_that_cannot_be_counted_is_not_entered(world: World) -
 # ------------------------------------------------------------------ the index
 
 
-async def test_an_index_that_failed_is_ingested_anew(world: World) -> None:
+async def test_after_a_failed_index_a_resume_ingests_the_corpus_again(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("ready", at=0, error="IngestFailed")
     assert (await run(world)).jobs[0].states == {State.ERROR: 4}
@@ -221,7 +225,7 @@ async def test_an_index_that_failed_is_ingested_anew(world: World) -> None:
 
 
 @pytest.mark.parametrize("error", ["Unavailable", "NotReady", "RateLimited"])
-async def test_an_index_that_only_took_long_is_waited_for_again(world: World, error: str) -> None:
+async def test_after_a_timeout_of_the_index_a_resume_only_waits_again(world: World, error: str) -> None:
     store = ScriptedStore.install(world)
     store.fails("ready", at=0, error=error)
     first = await run(world)
@@ -232,11 +236,11 @@ async def test_an_index_that_only_took_long_is_waited_for_again(world: World, er
     assert store.calls("ingest") == []
     assert len(store.calls("ready")) == 1
     (asked,) = store.calls("ready")
-    assert len(asked["ids"]) == 4, "with what every earlier batch gave back"
+    assert len(asked["ids"]) == 4, "with the ids of all earlier batches"
 
 
 @pytest.mark.parametrize("by", ["sentinel", "status"])
-async def test_what_is_never_found_is_not_ready_at_the_deadline(world: World, by: str) -> None:
+async def test_a_corpus_that_is_never_found_is_not_ready_after_the_timeout(world: World, by: str) -> None:
     store = ScriptedStore.install(world, wait=f'by="{by}", interval_s=0.01, timeout_s=0.4')
     store.fails("ingest", at=None, error="")
     outcome = await run(world)
@@ -244,20 +248,20 @@ async def test_what_is_never_found_is_not_ready_at_the_deadline(world: World, by
     assert world.query("r", "select distinct text from message") == [
         ("c0 was not searchable 0.4 s after its last add: searches for its memories found nothing",)
     ]
-    assert len(store.calls("ready")) >= 2, "its status call said ready all the time"
+    assert len(store.calls("ready")) >= 2, "its status call always reported ready"
 
 
-async def test_where_only_a_read_can_tell_the_count_must_stand_still(world: World) -> None:
+async def test_with_wait_sentinel_the_count_must_be_stable(world: World) -> None:
     store = ScriptedStore.install(world, wait='by="sentinel", interval_s=0.01, timeout_s=5')
     assert (await run(world)).jobs[0].states == {State.MEASURED: 4}
     before_first_question = [call["call"] for call in store.calls()]
     assert before_first_question[5:11] == ["ready", "search", "count", "ready", "search", "count"]
 
 
-# ------------------------------------------------------------------ what an earlier process left
+# ------------------------------------------------------------------ state of an earlier process
 
 
-async def test_a_run_that_stops_after_ingest_goes_on_at_the_index(world: World) -> None:
+async def test_a_run_that_ended_after_ingest_resumes_at_the_index(world: World) -> None:
     store = ScriptedStore.install(world)
     outcome = await run(world, phases="ingest")
     assert (outcome.status, kinds(world)[-1]) == (RunState.PARTIAL, "ingested")
@@ -267,7 +271,7 @@ async def test_a_run_that_stops_after_ingest_goes_on_at_the_index(world: World) 
     assert len(store.calls("ingest")) == 4
 
 
-async def test_what_a_service_lost_is_not_ready_and_ingested_anew(world: World) -> None:
+async def test_a_corpus_that_the_service_lost_is_not_ready_and_ingested_again_on_resume(world: World) -> None:
     store = ScriptedStore.install(world)
     await run(world, phases="ingest,index")
     (store.folder / "store.json").write_text("{}")
@@ -280,7 +284,7 @@ async def test_what_a_service_lost_is_not_ready_and_ingested_anew(world: World) 
     assert kinds(world, 2)[-1] == "ready"
 
 
-async def test_a_store_in_the_memory_of_a_process_is_filled_again(world: World) -> None:
+async def test_a_store_in_process_memory_is_ingested_again_on_resume(world: World) -> None:
     store = ScriptedStore.install(world, durability="process")
     await run(world, phases="ingest,index")
     await world.resume("r", phases="ingest,index,search,answer,evaluate")
@@ -288,7 +292,7 @@ async def test_a_store_in_the_memory_of_a_process_is_filled_again(world: World) 
     assert kinds(world, 2)[-1] == "ready"
 
 
-async def test_a_provider_that_cannot_clear_is_never_asked_to(world: World) -> None:
+async def test_a_provider_that_cannot_clear_is_never_asked_to_clear(world: World) -> None:
     store = ScriptedStore.install(world, clears=False)
     store.fails("ingest", at=1, error="Unavailable")
     outcome = await run(world, cleanup="corpus")
@@ -297,20 +301,20 @@ async def test_a_provider_that_cannot_clear_is_never_asked_to(world: World) -> N
     assert "cleared" not in kinds(world, 1)
 
 
-# ------------------------------------------------------------------ the breaker, and foreign memories
+# ------------------------------------------------------------------ circuit breaker and foreign memories
 
 
-async def test_twenty_empty_searches_stop_a_job_and_disarmed_they_are_told(tmp_path: Path) -> None:
+async def test_twenty_empty_searches_stop_a_job_unless_the_circuit_breaker_is_off(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=30)
     ScriptedStore.install(world)
     text = (world.workspace / "configs/providers/scripted.py").read_text()
     blind = text.replace("hits=hits, requested=query.k, returned=len(found)", "hits=(), requested=query.k, returned=0")
     world.write("configs/providers/scripted.py", blind)
-    told = "the first 20 searches of scripted found nothing: check scoping and index in its config"
+    message = "the first 20 searches of scripted found nothing: check scoping and index in its config"
     stopped = await run(world, isolation="off", concurrency=1)
-    assert (stopped.status, stopped.exit_code, stopped.message) == (RunState.STOPPED, 3, told)
-    assert stopped.jobs[0].states == {State.MEASURED: 19}, "the twentieth stopped it"
-    assert stopped.jobs[0].stopped == told
+    assert (stopped.status, stopped.exit_code, stopped.message) == (RunState.STOPPED, 3, message)
+    assert stopped.jobs[0].states == {State.MEASURED: 19}, "the twentieth search stopped it"
+    assert stopped.jobs[0].stopped == message
     assert world.query("r", "select kind, scope from event where message like '%found nothing%'") == [
         ("job_stopped_circuit_breaker", "facts/scripted|none|none")
     ]
@@ -321,7 +325,7 @@ async def test_twenty_empty_searches_stop_a_job_and_disarmed_they_are_told(tmp_p
     ]
 
 
-async def test_one_hit_among_the_first_twenty_is_enough(tmp_path: Path) -> None:
+async def test_one_hit_among_the_first_twenty_searches_keeps_the_job_running(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=30)
     ScriptedStore.install(world)
     text = (world.workspace / "configs/providers/scripted.py").read_text()
@@ -331,28 +335,29 @@ async def test_one_hit_among_the_first_twenty_is_enough(tmp_path: Path) -> None:
     assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.MEASURED: 30})
 
 
-async def test_a_namespace_that_is_not_empty_is_contaminated(world: World) -> None:
+async def test_a_namespace_with_memories_before_ingest_is_contaminated(world: World) -> None:
     store = ScriptedStore.install(world)
     text = (world.workspace / "configs/providers/scripted.py").read_text()
     world.write(
         "configs/providers/scripted.py",
-        text.replace("return len(self.kept().get(space.namespace, []))", "return 3 + len(self.kept())"),
+        text.replace("return len(self.stored().get(space.namespace, []))", "return 3 + len(self.stored())"),
     )
     outcome = await run(world, max_error_rate=0)
     assert (outcome.jobs[0].states, outcome.exit_code) == ({State.ERROR: 4}, 4)
     assert store.calls("ingest") == []
-    ((told,),) = world.query("r", "select text from message")
-    assert told.endswith(" held 3 memories before this run added any")
+    ((message,),) = world.query("r", "select text from message")
+    assert message.endswith(" held 3 memories before this run added any")
     held = "select kind, passed, json_extract(data, '$.held') from probe"
     assert world.query("r", held) == [("emptiness", 0, 3)]
 
 
-async def test_a_canary_of_another_corpus_is_found_where_everything_is_one_store(tmp_path: Path) -> None:
+async def test_a_canary_detects_corpora_that_share_one_store(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=2)
     ScriptedStore.install(world)
     text = (world.workspace / "configs/providers/scripted.py").read_text()
     shared = text.replace(
-        "held = self.kept().get(space.namespace, [])", "held = [one for every in self.kept().values() for one in every]"
+        "held = self.stored().get(space.namespace, [])",
+        "held = [one for every in self.stored().values() for one in every]",
     )
     world.write("configs/providers/scripted.py", shared)
     outcome = await run(world, isolation="full", ingest_concurrency=1, concurrency=1)
@@ -361,21 +366,23 @@ async def test_a_canary_of_another_corpus_is_found_where_everything_is_one_store
     looks = world.query("r", "select corpus, kind, passed from probe order by id")
     assert [one for one in looks if one[1] != "sentinel"] == [
         ("c0", "emptiness", 1), ("c1", "emptiness", 1), ("c1", "canary", 0),
-    ], "a count of its own namespace sees nothing"  # fmt: skip
+    ], "a count of its own namespace finds nothing"  # fmt: skip
     clean = await run(world, isolation="off", run_id="s")
     assert clean.jobs[0].valid
     assert world.query("s", "select count(*) from probe") == [(0,)]
 
 
 @pytest.mark.parametrize("isolation", ["off", "probe", "full"])
-async def test_only_the_looks_that_were_asked_for_are_made(world: World, isolation: str) -> None:
+async def test_only_the_probes_of_the_isolation_level_are_made(world: World, isolation: str) -> None:
     ScriptedStore.install(world)
     assert (await run(world, isolation=isolation)).jobs[0].states == {State.MEASURED: 4}
     wanted = {"off": [], "probe": ["emptiness", "sentinel"], "full": ["emptiness", "sentinel"]}[isolation]
-    assert [kind for (kind,) in world.query("r", "select kind from probe")] == wanted, "one corpus has no other"
+    assert [kind for (kind,) in world.query("r", "select kind from probe")] == wanted, (
+        "with one corpus there is no canary"
+    )
 
 
-async def test_a_status_call_is_asked_until_it_says_ready(world: World) -> None:
+async def test_a_status_call_is_repeated_until_it_reports_ready(world: World) -> None:
     store = ScriptedStore.install(world, wait='by="status", interval_s=0.01, timeout_s=20')
     text = (world.workspace / "configs/providers/scripted.py").read_text()
     slow = text.replace(
@@ -392,7 +399,7 @@ async def test_a_status_call_is_asked_until_it_says_ready(world: World) -> None:
 
 
 @pytest.mark.parametrize("detail", ["", "the queue is gone"])
-async def test_a_provider_that_says_failed_is_a_failure(world: World, detail: str) -> None:
+async def test_an_index_that_reports_failed_makes_its_items_errors(world: World, detail: str) -> None:
     ScriptedStore.install(world)
     text = (world.workspace / "configs/providers/scripted.py").read_text()
     failing = text.replace('Readiness(state="ready")', f'Readiness(state="failed", detail={detail!r})')

@@ -1,4 +1,4 @@
-"""Add, delete, verify: what was deleted must have been there before, and a killed deletion is not asked about again."""
+"""Add, delete, verify: an item must be found before it is deleted, and an interrupted deletion is repeated."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ async def run(world: World, **flags: object) -> Outcome:
     )  # fmt: skip
 
 
-def asked(store: ScriptedStore) -> list[str]:
-    """The calls of the deletions, searches by their text."""
+def calls_of(store: ScriptedStore) -> list[str]:
+    """Return the deletions and the texts of the searches in order."""
     return [call.get("text", call["call"]) for call in store.calls("search", "delete")]
 
 
-async def test_each_note_is_found_deleted_and_looked_for_again(world: World) -> None:
+async def test_each_memory_is_searched_deleted_and_searched_again(world: World) -> None:
     store = ScriptedStore.install(world)
     outcome = await run(world)
     assert outcome.jobs[0].states == {State.CORRECT: 2}
     gate, key = ROWS[0]["q"], ROWS[1]["q"]
-    assert asked(store) == [gate, "delete", gate, key, "delete", key]
+    assert calls_of(store) == [gate, "delete", gate, key, "delete", key]
     assert store.held == {}
     intents = world.query("r", "select scope, data from event where kind = 'delete_intent' order by id")
     assert [(scope, json.loads(data)) for scope, data in intents] == [
@@ -70,7 +70,7 @@ async def test_each_note_is_found_deleted_and_looked_for_again(world: World) -> 
     ]  # fmt: skip
 
 
-async def test_what_stays_although_it_was_deleted_is_wrong(world: World) -> None:
+async def test_a_memory_that_is_still_found_after_its_deletion_is_incorrect(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("delete", at=1, error="")
     outcome = await run(world)
@@ -78,7 +78,7 @@ async def test_what_stays_although_it_was_deleted_is_wrong(world: World) -> None
     assert list(store.held.values()) == [["The key lies under a pot."]]
 
 
-async def test_what_was_never_found_is_no_pass_and_is_not_deleted(world: World) -> None:
+async def test_a_memory_that_is_not_found_before_is_not_deleted_and_not_scored(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("ingest", at=None, error="")
     outcome = await run(world)
@@ -95,7 +95,7 @@ async def test_what_was_never_found_is_no_pass_and_is_not_deleted(world: World) 
 
 
 @pytest.mark.parametrize("effect", [True, False])
-async def test_a_deletion_whose_answer_was_lost_is_done_again_and_not_asked_about(world: World, effect: bool) -> None:
+async def test_a_deletion_without_an_answer_is_repeated_without_the_search_before(world: World, effect: bool) -> None:
     store = ScriptedStore.install(world)
     store.fails("delete", at=0, error="Unavailable", effect=effect)
     assert (await run(world)).jobs[0].states == {State.ERROR: 1, State.CORRECT: 1}
@@ -103,42 +103,44 @@ async def test_a_deletion_whose_answer_was_lost_is_done_again_and_not_asked_abou
     store.forget_calls()
     outcome = await world.resume("r")
     assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.CORRECT: 2})
-    assert asked(store) == ["delete", ROWS[0]["q"]], "what step 1 would look for may be gone for the right reason"
+    assert calls_of(store) == ["delete", ROWS[0]["q"]], "the search before the deletion would no longer find the memory"
 
 
-async def test_a_verification_that_failed_deletes_again(world: World) -> None:
+async def test_a_failed_verification_deletes_again_on_resume(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("search", at=1, error="Unavailable")
     await run(world)
     store.heal()
     store.forget_calls()
     assert (await world.resume("r")).jobs[0].states == {State.CORRECT: 2}
-    assert asked(store) == ["delete", ROWS[0]["q"]]
+    assert calls_of(store) == ["delete", ROWS[0]["q"]]
 
 
-async def test_a_search_that_failed_before_the_deletion_begins_with_it(world: World) -> None:
+async def test_a_failed_search_before_the_deletion_is_repeated_on_resume(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("search", at=0, error="Unavailable")
     await run(world)
     store.heal()
     store.forget_calls()
     assert (await world.resume("r")).jobs[0].states == {State.CORRECT: 2}
-    assert asked(store) == [ROWS[0]["q"], "delete", ROWS[0]["q"]]
+    assert calls_of(store) == [ROWS[0]["q"], "delete", ROWS[0]["q"]]
 
 
-async def test_a_corpus_that_was_ingested_anew_is_asked_about_anew(world: World) -> None:
+async def test_a_corpus_that_was_ingested_again_is_searched_before_the_deletion(world: World) -> None:
     store = ScriptedStore.install(world, durability="process")
     store.fails("delete", at=0, error="Unavailable")
     await run(world)
     store.heal()
     store.forget_calls()
     assert (await world.resume("r")).jobs[0].states == {State.CORRECT: 2}
-    assert asked(store)[:3] == [ROWS[0]["q"], "delete", ROWS[0]["q"]]
+    assert calls_of(store)[:3] == [ROWS[0]["q"], "delete", ROWS[0]["q"]]
 
 
-async def test_who_cannot_delete_has_no_result(world: World) -> None:
+async def test_a_provider_that_cannot_delete_has_unsupported_items_and_a_valid_job(world: World) -> None:
     ScriptedStore.install(world)
-    able, unable = (await run(world, providers=["scripted", "oracle"])).jobs
+    outcome = await run(world, providers=["scripted", "oracle"])
+    able, unable = outcome.jobs
+    assert outcome.exit_code == 0
     assert (able.states, unable.states) == ({State.CORRECT: 2}, {State.UNSUPPORTED: 2})
     assert unable.skipped == "skipped: forgetting needs delete_memory, which oracle does not have"
     assert unable.valid

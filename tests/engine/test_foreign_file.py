@@ -1,4 +1,4 @@
-"""Somebody else's file, line by line: what is read, and each way in which a line does not fit."""
+"""External result files: valid lines and errors of each line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def row(path: Path, line: int, item: str, **more: object) -> ExternalRow:
     return ExternalRow(item=item, where=f"{path}:{line}", **more)  # type: ignore[arg-type]
 
 
-def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
+def test_a_row_has_hits_an_answer_or_both(tmp_path: Path) -> None:
     path = file_of(
         tmp_path,
         '{"item": "q1", "hits": ["s3", ["s1", "s2"]], "answer": "blue"}\n'
@@ -67,7 +67,7 @@ def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
         ('{"item": "q2", "hits": [[["a"]]]}', '"hits" must be a list of ids, or of lists of ids'),
     ],
 )
-def test_a_line_of_json_that_does_not_fit_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_an_invalid_json_line_is_an_error_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     path = file_of(tmp_path, f'{{"item": "q1", "answer": "x"}}\n{line}\n')
     with pytest.raises(DataError) as refused:
         read_external(path)
@@ -75,7 +75,7 @@ def test_a_line_of_json_that_does_not_fit_is_named(tmp_path: Path, line: str, me
     assert (refused.value.where, refused.value.hint) == (f"{path}:2", JSONL_HINT)
 
 
-def test_an_item_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
+def test_an_item_that_occurs_twice_names_both_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path, '{"item": 1, "answer": "x"}\n{"item": "2", "answer": "x"}\n{"item": "1", "answer": "x"}\n')
     with pytest.raises(DataError) as refused:
         read_external(path)
@@ -83,7 +83,7 @@ def test_an_item_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
     assert refused.value.hint == f"see {path}:1"
 
 
-def test_hits_of_a_trec_file_go_by_score_and_then_by_rank(tmp_path: Path) -> None:
+def test_hits_of_a_trec_file_are_sorted_by_score_and_then_rank(tmp_path: Path) -> None:
     path = file_of(
         tmp_path,
         "q1 Q0 a 9 0.5 me\nq2 Q0 x 1 -inf me\nq1 Q0 b 2 0.7 me\nq1 Q0 c 1 0.5 me\n\n  q1\tQ0  d 3 1e3   me\n",
@@ -95,7 +95,7 @@ def test_hits_of_a_trec_file_go_by_score_and_then_by_rank(tmp_path: Path) -> Non
 
 
 @given(scores=st.lists(st.tuples(st.floats(allow_nan=False), st.integers(0, 9)), min_size=1, max_size=12))
-def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
+def test_a_trec_ranking_is_sorted_by_score_for_any_order_of_lines(
     tmp_path_factory: pytest.TempPathFactory, scores: list[tuple[float, int]]
 ) -> None:
     lines = [f"q Q0 h{at} {rank} {score!r} t" for at, (score, rank) in enumerate(scores)]
@@ -119,14 +119,14 @@ def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
         ('{"item": "q1", "answer": "x"}', "the line has 4 fields, but a line of a TREC run has 6", TREC_HINT),
     ],
 )
-def test_a_line_of_trec_that_does_not_fit_is_named(tmp_path: Path, line: str, message: str, hint: str) -> None:
+def test_an_invalid_trec_line_is_an_error_with_its_line(tmp_path: Path, line: str, message: str, hint: str) -> None:
     path = file_of(tmp_path, f"q1 Q0 a 1 0.9 me\n{line}\n")
     with pytest.raises(DataError) as refused:
         read_external(path)
     assert (refused.value.message, refused.value.where, refused.value.hint) == (message, f"{path}:2", hint)
 
 
-def test_a_hit_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
+def test_a_hit_that_occurs_twice_names_both_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path, "q1 Q0 a 1 0.9 me\nq2 Q0 a 1 0.9 me\nq1 Q0 a 2 0.8 me\n")
     with pytest.raises(DataError) as refused:
         read_external(path)
@@ -135,7 +135,7 @@ def test_a_hit_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
 
 
 @each_row("content", ["", "\n", "  \n\t\n", "\ufeff", "\ufeff\n"])
-def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> None:
+def test_a_file_without_rows_is_an_error(tmp_path: Path, content: str) -> None:
     path = file_of(tmp_path, content)
     with pytest.raises(DataError) as refused:
         read_external(path)
@@ -144,18 +144,20 @@ def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> N
 
 @each_row("mark", ["", "\ufeff"])
 @each_row("end", ["\n", "\r\n"])
-def test_a_mark_of_byte_order_and_the_ends_of_another_system_do_no_harm(tmp_path: Path, mark: str, end: str) -> None:
+def test_a_byte_order_mark_and_crlf_line_ends_are_accepted(tmp_path: Path, mark: str, end: str) -> None:
     path = file_of(tmp_path, mark + '{"item": "q1", "answer": "é"}' + end + '{"item": "q2", "answer": "x"}' + end)
     assert [(one.item, one.answer) for one in read_external(path)] == [("q1", "é"), ("q2", "x")]
 
 
-@each_row("torn", [b'{"item": "q2", "ans', b'{"item": "q2", "answer": "caf\xc3', b'{"item": "q2", "answer": "x"', b"{"])
-def test_a_torn_last_line_is_left_out_and_the_rest_is_read(tmp_path: Path, torn: bytes) -> None:
-    path = file_of(tmp_path, b'{"item": "q1", "answer": "x"}\n' + torn)
+@each_row(
+    "incomplete", [b'{"item": "q2", "ans', b'{"item": "q2", "answer": "caf\xc3', b'{"item": "q2", "answer": "x"', b"{"]
+)
+def test_an_incomplete_last_line_is_ignored(tmp_path: Path, incomplete: bytes) -> None:
+    path = file_of(tmp_path, b'{"item": "q1", "answer": "x"}\n' + incomplete)
     assert [one.item for one in read_external(path)] == ["q1"]
 
 
-def test_a_last_line_without_an_end_is_no_torn_one(tmp_path: Path) -> None:
+def test_a_last_line_without_a_line_end_is_read(tmp_path: Path) -> None:
     path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2", "answer": "y"}')
     assert [one.item for one in read_external(path)] == ["q1", "q2"]
     path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2"}')
@@ -163,13 +165,13 @@ def test_a_last_line_without_an_end_is_no_torn_one(tmp_path: Path) -> None:
         read_external(path)
 
 
-def test_a_torn_line_that_is_the_only_one_is_an_error(tmp_path: Path) -> None:
+def test_an_incomplete_only_line_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="this is not JSON"):
         read_external(file_of(tmp_path, '{"item": "q1", "ans'))
 
 
 @pytest.mark.parametrize("line", [1, 2])
-def test_text_of_another_encoding_is_named_by_its_line(tmp_path: Path, line: int) -> None:
+def test_text_that_is_not_utf_8_is_an_error_with_its_line(tmp_path: Path, line: int) -> None:
     lines = [b'{"item": "q1", "answer": "x"}\n', b'{"item": "q2", "answer": "y"}\n', b'{"item": "q3", "answer": "z"}\n']
     lines[line - 1] = lines[line - 1].replace(b"item", b"it\xe4m")
     path = file_of(tmp_path, b"".join(lines))
@@ -179,7 +181,7 @@ def test_text_of_another_encoding_is_named_by_its_line(tmp_path: Path, line: int
     assert refused.value.hint == "save the file as UTF-8"
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*gone: No such file or directory"):
         read_external(tmp_path / "gone")
     with pytest.raises(UsageError, match=r"cannot read .*: Is a directory"):
@@ -194,7 +196,7 @@ def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
         max_size=5,
     )
 )
-def test_what_is_written_as_json_lines_is_read_as_it_was(
+def test_json_lines_are_read_as_written(
     tmp_path_factory: pytest.TempPathFactory, rows: dict[str, tuple[list[str] | None, str]]
 ) -> None:
     lines = [json.dumps({"item": item, "hits": hits, "answer": answer}) for item, (hits, answer) in rows.items()]
@@ -204,7 +206,7 @@ def test_what_is_written_as_json_lines_is_read_as_it_was(
     ]
 
 
-def test_each_hit_of_a_trec_file_keeps_its_own_line_whatever_its_rank(tmp_path: Path) -> None:
+def test_each_hit_of_a_trec_file_keeps_its_line_number(tmp_path: Path) -> None:
     path = file_of(tmp_path, "q1 Q0 a 3 1.0 x\nq2 Q0 b 1 5.0 x\nq1 Q0 c 1 9.0 x\nq1 Q0 d 2 4.0 x\n")
     first, second = read_external(path)
     assert [(hit, first.where_of(slot)) for slot, hit in enumerate(first.hits or ())] == [
@@ -213,5 +215,5 @@ def test_each_hit_of_a_trec_file_keeps_its_own_line_whatever_its_rank(tmp_path: 
         (("a",), f"{path}:1"),
     ]
     assert second.where_of(0) == f"{path}:2"
-    told = file_of(tmp_path, '\n{"item": "q1", "hits": ["a", "b"]}\n')
-    assert [read_external(told)[0].where_of(slot) for slot in (0, 1)] == [f"{told}:2"] * 2
+    jsonl = file_of(tmp_path, '\n{"item": "q1", "hits": ["a", "b"]}\n')
+    assert [read_external(jsonl)[0].where_of(slot) for slot in (0, 1)] == [f"{jsonl}:2"] * 2

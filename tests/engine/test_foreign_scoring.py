@@ -1,4 +1,4 @@
-"""Somebody else's ranking is scored as if a provider had returned it: same levels, same cut, same evaluators."""
+"""External rankings and answers are scored like those of a provider."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.small_world import World
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
-    """Two corpora of four questions; fact N is told in turn cXtN of session answer_X_(N mod 3)."""
+    """Two corpora of four questions; fact N is in turn cXtN of session answer_X_(N mod 3)."""
     return World.make(tmp_path, corpora=2, items=4)
 
 
@@ -40,7 +40,7 @@ def planned(world: World, rows: Sequence[ExternalRow], **flags: object) -> tuple
 
 
 async def scored(world: World, *rows: ExternalRow, **flags: object) -> list[ItemRecord]:
-    """Score rows and give what the journal has of each item."""
+    """Score rows and return the journal record of each item."""
     plan, named = planned(world, rows, **flags)
     await score_external(plan, named, world.workspace / "scored", environment=world.environment)
     async with Reader.open(world.workspace / "scored") as reader:
@@ -64,13 +64,13 @@ async def test_a_ranking_of_turns_is_scored_by_turn(world: World) -> None:
     assert found.phases[Phase.EVALUATE].data["gold"] == ["c0t1"]
 
 
-async def test_a_hit_may_stand_for_several_ids(world: World) -> None:
+async def test_a_hit_can_have_several_ids(world: World) -> None:
     (found,) = await scored(world, row("c0q1", ["c0t0", "c0t1"], "c0t3"))
     assert found.values["mrr"] == 1.0
     assert found.phases[Phase.SEARCH].data["retrieved"] == [["c0t0", "c0t1"], ["c0t3"]]
 
 
-async def test_an_unknown_id_keeps_its_rank_and_is_told(world: World) -> None:
+async def test_an_unknown_id_keeps_its_rank_and_is_reported_in_an_event(world: World) -> None:
     (found,) = await scored(world, row("c0q0", "nobody", "answer_0_0", "c1t0"))
     assert found.values["mrr"] == 0.5
     assert found.phases[Phase.SEARCH].data["unmapped"] == 2
@@ -79,14 +79,14 @@ async def test_an_unknown_id_keeps_its_rank_and_is_told(world: World) -> None:
     assert event.message.startswith('2 different hit ids are unknown in the corpus of their item, first "nobody"')
 
 
-async def test_what_comes_after_k_is_cut_and_flagged(world: World) -> None:
+async def test_hits_beyond_k_are_cut_and_flagged(world: World) -> None:
     (found,) = await scored(world, row("c0q0", "answer_0_2", "answer_0_1", "answer_0_0"), k=2)
     data = found.phases[Phase.SEARCH].data
     assert (data["retrieved"], data["beyond"]) == ([["answer_0_2"], ["answer_0_1"]], [["answer_0_0"]])
     assert (data["requested"], data["returned"], data["flags"]) == (2, 3, ["over_returned"])
 
 
-async def test_an_answer_is_evaluated_as_any_other(world: World) -> None:
+async def test_an_external_answer_is_evaluated_like_any_other(world: World) -> None:
     right, wrong = await scored(
         world, row("c0q0", answer="it is W0y0"), row("c1q2", "answer_1_2", answer="no idea at all")
     )
@@ -98,7 +98,7 @@ async def test_an_answer_is_evaluated_as_any_other(world: World) -> None:
     assert wrong.values["mrr"] == 1.0
 
 
-async def test_items_that_the_file_does_not_name_stay_pending(world: World) -> None:
+async def test_items_without_a_row_stay_pending(world: World) -> None:
     await scored(world, row("c0q0", "answer_0_0"), row("c0q1", "answer_0_1"))
     async with Reader.open(world.workspace / "scored") as reader:
         assert (await reader.status()).state is RunState.PARTIAL
@@ -108,7 +108,7 @@ async def test_items_that_the_file_does_not_name_stay_pending(world: World) -> N
     assert (job.record.provider, job.record.models.answering) == ("theirs", None)
 
 
-async def test_a_file_that_names_every_item_is_complete(world: World) -> None:
+async def test_a_file_with_all_items_makes_a_complete_run(world: World) -> None:
     rows = [row(f"c{corpus}q{item}", "c0t0" if corpus == 0 else "c1t0") for corpus in (0, 1) for item in range(4)]
     await scored(world, *rows)
     async with Reader.open(world.workspace / "scored") as reader:
@@ -119,26 +119,26 @@ async def test_a_file_that_names_every_item_is_complete(world: World) -> None:
     ("item", "hint"),
     [("c0q9", 'did you mean "c0q'), ("entirely-else", "bench describe facts --items shows them")],
 )
-def test_an_item_that_nobody_has_names_the_nearest(world: World, item: str, hint: str) -> None:
+def test_an_unknown_item_suggests_the_nearest_one(world: World, item: str, hint: str) -> None:
     with pytest.raises(DataError) as refused:
         planned(world, [row("c0q0", "c0t0"), row(item, "c0t0", line=7)])
     assert (refused.value.message, refused.value.where) == (f'facts has no item "{item}"', "theirs:7")
     assert refused.value.hint.startswith(hint)
 
 
-def test_sessions_and_turns_in_one_file_are_refused(world: World) -> None:
+def test_sessions_and_turns_in_one_file_are_rejected(world: World) -> None:
     with pytest.raises(DataError) as refused:
         planned(world, [row("c0q0", "c0t0"), row("c1q0", "c1t1", "answer_1_0", line=2)])
     assert refused.value.message == '"answer_1_0" is a session, but the hits before it are turns'
     assert (refused.value.where, refused.value.hint) == ("theirs:2", "rank sessions or turns in one file, not both")
 
 
-def test_a_turn_in_a_ranking_of_sessions_stands_for_its_session(world: World) -> None:
+def test_a_turn_in_a_ranking_of_sessions_counts_as_its_session(world: World) -> None:
     plan, _ = planned(world, [row("c0q0", "answer_0_2", "c0t0")])
     assert plan.lanes[0].unit == "session"
 
 
-def test_a_file_of_answers_alone_needs_no_ids(world: World) -> None:
+def test_a_file_with_only_answers_needs_no_source_ids(world: World) -> None:
     plan, _ = planned(world, [row("c0q0", answer="x")])
     (lane,) = plan.lanes
     assert lane.unit == "session"
@@ -154,11 +154,11 @@ def test_a_file_of_answers_alone_needs_no_ids(world: World) -> None:
         ("c#dup1", "c#dup1"), ("%41", "%41"), ("z", "z"), ("#dup1", "#dup1"),
     ],
 )  # fmt: skip
-def test_an_id_may_be_written_in_four_ways(written: str, name: str) -> None:
+def test_known_name_accepts_percent_encoding_and_duplicate_suffixes(written: str, name: str) -> None:
     assert known_name(written, {"a b", "c#dup1", "%41", "A"}) == name
 
 
-def test_a_session_and_a_turn_of_one_id_are_the_session(world: World) -> None:
+def test_an_id_of_both_a_session_and_a_turn_means_the_session(world: World) -> None:
     path = world.workspace / "datasets/facts.jsonl"
     path.write_text(path.read_text().replace('"c0t0"', '"answer_0_1"'))
     known = CorpusIds.of(dataset_of_plan(world), "c0")
@@ -171,7 +171,7 @@ def dataset_of_plan(world: World) -> Dataset:
     return world.plan(providers="bm25").lanes[0].benchmark.dataset
 
 
-def test_what_a_hit_says_is_the_text_of_what_it_stands_for(world: World) -> None:
+def test_the_content_of_an_external_hit_is_the_text_of_its_source(world: World) -> None:
     plan, _ = planned(world, [row("c0q0", "answer_0_0")])
     known = CorpusIds.of(plan.lanes[0].benchmark.dataset, "c0")
     found = search_result_of(row("c0q0", "answer_0_0", "nobody"), known, plan.lanes[0])

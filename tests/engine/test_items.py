@@ -1,4 +1,4 @@
-"""One item on its way from search to verdict: what is stored is not asked again, what failed fails alone."""
+"""Phases of an item: stored phases are not repeated, and a failure affects only its item."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows(world: World) -> dict[tuple[str, str], int]:
     return {(owner, outcome): count for owner, outcome, count in found}
 
 
-async def test_a_run_may_stop_after_each_phase_and_pays_for_none_twice(world: World) -> None:
+async def test_a_run_in_separate_phases_repeats_no_phase(world: World) -> None:
     store = ScriptedStore.install(world)
     seen = []
     for phases in ("ingest", "ingest,index", "search", "answer", "evaluate"):
@@ -51,7 +51,7 @@ async def test_a_run_may_stop_after_each_phase_and_pays_for_none_twice(world: Wo
     assert len(store.calls("ingest")) == 3
 
 
-async def test_what_ended_keeps_its_corpus_from_being_asked_again(world: World) -> None:
+async def test_evaluating_stored_searches_makes_no_provider_call(world: World) -> None:
     store = ScriptedStore.install(world)
     await run(world, phases="search")
     store.forget_calls()
@@ -59,7 +59,7 @@ async def test_what_ended_keeps_its_corpus_from_being_asked_again(world: World) 
     assert store.calls() == []
 
 
-async def test_a_search_that_failed_fails_its_item_for_every_job(world: World) -> None:
+async def test_a_failed_search_makes_its_item_an_error_in_each_job(world: World) -> None:
     store = ScriptedStore.install(world)
     world.variables["MEMORYBENCH_SCRIPT"] = str(world.write("script.jsonl", '{"match": ".", "reply": "nothing"}\n'))
     store.fails("search", at=2, error="Rejected")
@@ -86,11 +86,11 @@ async def test_each_epoch_is_searched_answered_and_scored(world: World) -> None:
     assert world.query("r", good) == [(1, 6), (2, 6)]
 
 
-async def test_a_refused_search_stops_the_job_and_leaves_the_rest_pending(world: World) -> None:
+async def test_a_quota_error_stops_the_job_and_leaves_other_items_pending(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("search", at=1, error="QuotaError")
     outcome = await run(world, concurrency=1)
-    assert (outcome.status, outcome.exit_code, outcome.jobs[0].stopped) == (RunState.STOPPED, 3, "the test says so")
+    assert (outcome.status, outcome.exit_code, outcome.jobs[0].stopped) == (RunState.STOPPED, 3, "planned fault")
     assert outcome.jobs[0].states == {State.MEASURED: 1, State.ERROR: 1}
     assert outcome.jobs[0].pending == 4
     assert outcome.resume == "bench run --resume r"
@@ -98,7 +98,7 @@ async def test_a_refused_search_stops_the_job_and_leaves_the_rest_pending(world:
     assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 6}
 
 
-async def test_an_error_is_tried_again_as_often_as_somebody_asks(world: World) -> None:
+async def test_each_resume_tries_failed_items_again(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("search", at=None, error="Rejected")
     await run(world)
@@ -109,7 +109,7 @@ async def test_an_error_is_tried_again_as_often_as_somebody_asks(world: World) -
     assert attempts == [(3, 18)]
 
 
-async def test_a_search_whose_texts_were_dropped_cannot_be_answered(tmp_path: Path) -> None:
+async def test_a_search_with_dropped_texts_makes_the_answer_an_error(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=2)
     path = world.workspace / "datasets/facts.jsonl"
     path.write_text(path.read_text().replace("opens with", "opens with " + "x" * 2000))
@@ -126,7 +126,7 @@ async def test_a_search_whose_texts_were_dropped_cannot_be_answered(tmp_path: Pa
 
 
 @pytest.mark.parametrize("width", [1, 3, 50])
-async def test_whatever_the_width_each_item_is_done_once(tmp_path: Path, width: int) -> None:
+async def test_each_item_is_processed_once_at_any_concurrency(tmp_path: Path, width: int) -> None:
     world = World.make(tmp_path, corpora=4, items=6)
     store = ScriptedStore.install(world)
     outcome = await run(world, concurrency=width, answering_model="builtin/extractive")
@@ -136,7 +136,7 @@ async def test_whatever_the_width_each_item_is_done_once(tmp_path: Path, width: 
     assert len(store.calls("ingest")) == 12
 
 
-async def test_namespaces_are_cleared_once_each_of_their_items_has_a_result(tmp_path: Path) -> None:
+async def test_namespaces_are_cleared_once_all_their_items_have_a_result(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=3, items=2)
     store = ScriptedStore.install(world)
     store.fails("search", at=2, error="Rejected")

@@ -1,4 +1,4 @@
-"""A process that was killed between a write and its row: what it wrote is the run's own, not contamination."""
+"""Memories whose journal rows were lost belong to the run and are not contamination."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.small_world import World
 Worlds = Callable[..., World]
 
 
-async def test_memories_whose_row_was_lost_are_cleared_and_ingested_anew(world_of: Worlds) -> None:
+async def test_memories_without_journal_rows_are_cleared_and_ingested_again(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=2)
     whole = await world.run(providers="bm25", run_id="r", cleanup="never")
     with closing(sqlite3.connect(whole.folder / "journal.sqlite")) as file:

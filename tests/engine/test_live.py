@@ -1,4 +1,4 @@
-"""The one place where an exception becomes data: which kind, which text, which times, and what never does."""
+"""``RunContext.attempt``: exceptions become failures with kind and message; times and costs of calls."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OWNER = CallOwner("facts/no-memory")
 
 @pytest.fixture
 async def run(tmp_path: Path) -> RunContext:
-    """A run that has not begun: nothing of it is open."""
+    """A run that has not started; its resources are not open."""
     world = World.make(tmp_path, corpora=1, items=1)
     progress, stopping, folder = Progress(), StopControl(), tmp_path / "checkpoints/r"
     return RunContext(
@@ -90,13 +90,13 @@ async def run(tmp_path: Path) -> RunContext:
         (ExceptionGroup("g", [ExceptionGroup("h", [AuthError("deep")]), Rejected("other")]), "auth", "deep", True),
     ],
 )
-def test_every_exception_is_one_kind_of_failure(error: Exception, kind: str, message: str, stops: bool) -> None:
+def test_each_exception_maps_to_one_kind_of_failure(error: Exception, kind: str, message: str, stops: bool) -> None:
     failure = Failure.of(error)
     assert (failure.kind, failure.message, failure.stops_lane) == (kind, message, stops)
     assert failure.hint == (error.hint if isinstance(error, BenchError) else AuthError("deep").hint if stops else "")
 
 
-async def test_what_was_done_comes_back_with_its_time(run: RunContext) -> None:
+async def test_a_successful_attempt_has_its_value_and_time(run: RunContext) -> None:
     async def act() -> str:
         await anyio.sleep(0.01)
         return "done"
@@ -107,7 +107,7 @@ async def test_what_was_done_comes_back_with_its_time(run: RunContext) -> None:
     assert {done.times_us[part] for part in ("queue", "limiter", "network")} == {0}
 
 
-async def test_what_failed_comes_back_as_data(run: RunContext) -> None:
+async def test_a_failed_attempt_has_its_outcome_and_message(run: RunContext) -> None:
     async def act() -> str:
         raise Rejected("no such thing")
 
@@ -115,7 +115,7 @@ async def test_what_failed_comes_back_as_data(run: RunContext) -> None:
     assert (done.value, done.outcome, done.message) == (None, "rejected", "no such thing")
 
 
-async def test_a_bug_of_a_plug_in_says_where_it_lies(run: RunContext) -> None:
+async def test_a_bug_in_a_plugin_is_reported_with_file_and_function(run: RunContext) -> None:
     async def act() -> str:
         raise ZeroDivisionError("once more")
 
@@ -126,7 +126,7 @@ async def test_a_bug_of_a_plug_in_says_where_it_lies(run: RunContext) -> None:
 
 
 @pytest.mark.parametrize("error", [JournalError("torn"), DiskFull("full")])
-async def test_a_failure_of_the_journal_stops_the_run(run: RunContext, error: JournalError) -> None:
+async def test_a_journal_error_stops_the_run(run: RunContext, error: JournalError) -> None:
     async def act() -> str:
         raise error
 
@@ -135,14 +135,14 @@ async def test_a_failure_of_the_journal_stops_the_run(run: RunContext, error: Jo
     assert raised.value is error
 
 
-async def test_what_is_cancelled_has_not_happened(run: RunContext) -> None:
+async def test_a_cancelled_attempt_has_no_outcome(run: RunContext) -> None:
     with anyio.move_on_after(0.01) as scope:
         await run.attempt(lambda: anyio.sleep(30), OWNER)
         pytest.fail("a cancelled phase has no outcome")
     assert scope.cancelled_caught
 
 
-async def test_the_end_of_the_process_is_no_failure_of_an_item(run: RunContext) -> None:
+async def test_KeyboardInterrupt_is_not_a_failure_of_an_item(run: RunContext) -> None:
     async def act() -> str:
         raise KeyboardInterrupt
 
@@ -150,7 +150,9 @@ async def test_the_end_of_the_process_is_no_failure_of_an_item(run: RunContext) 
         await run.attempt(act, OWNER)
 
 
-async def test_a_traceback_is_told_once_for_each_place(run: RunContext, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_traceback_of_a_plugin_error_is_logged_once_per_place(
+    run: RunContext, caplog: pytest.LogCaptureFixture
+) -> None:
     async def here(number: int) -> None:
         raise ValueError(f"item {number}")
 
@@ -161,8 +163,8 @@ async def test_a_traceback_is_told_once_for_each_place(run: RunContext, caplog: 
     for number in range(3):
         await run.attempt(lambda: here(number), OWNER)  # noqa: B023  awaited here
     await run.attempt(there, OWNER)
-    told = [record for record in caplog.records if "plugin_error" in str(record.msg)]
-    assert len(told) == 4, "every error is in the log"
+    logged = [record for record in caplog.records if "plugin_error" in str(record.msg)]
+    assert len(logged) == 4, "each error is in the log"
     assert len(run.logged_places) == 2
     assert [place.split(", in ")[1] for place in sorted(run.logged_places)] == ["here)", "there)"]
 
@@ -170,7 +172,7 @@ async def test_a_traceback_is_told_once_for_each_place(run: RunContext, caplog: 
 # ------------------------------------------------------------------ times
 
 
-def test_the_times_of_a_phase_are_those_of_its_good_calls() -> None:
+def test_the_times_of_a_phase_are_summed_over_its_successful_calls() -> None:
     calls = [
         call(queue_us=1, limiter_us=20, network_us=300, provider_us=4000),
         call(outcome="timeout", queue_us=7, limiter_us=7, network_us=7, provider_us=7),
@@ -179,7 +181,7 @@ def test_the_times_of_a_phase_are_those_of_its_good_calls() -> None:
     assert _times(calls, 9999) == {"total": 9999, "queue": 2, "limiter": 30, "network": 400, "provider": 5000}
 
 
-def test_a_phase_whose_calls_all_failed_spent_no_time_with_the_provider() -> None:
+def test_a_phase_without_a_successful_call_has_no_provider_time() -> None:
     assert _times([call(outcome="timeout", provider_us=7)], 50) == {
         "total": 50, "queue": 0, "limiter": 0, "network": 0, "provider": 0,
     }  # fmt: skip
@@ -195,7 +197,7 @@ async def budget_of(max_usd: str | None) -> tuple[Budget, Progress, StopControl]
 
 
 @given(costs=st.lists(st.decimals("0", "5", places=9).map(str), max_size=12))
-def test_money_is_added_up_to_the_last_digit(costs: list[str]) -> None:
+def test_costs_are_added_exactly(costs: list[str]) -> None:
     async def spend() -> Progress:
         budget, progress, stopping = await budget_of(None)
         budget.spend([call(cost_usd=cost, role="judge") for cost in costs])
@@ -207,7 +209,7 @@ def test_money_is_added_up_to_the_last_digit(costs: list[str]) -> None:
     assert (progress.calls, progress.unknown_costs) == (len(costs), 0)
 
 
-async def test_a_run_stops_at_its_limit_and_not_before() -> None:
+async def test_max_cost_stops_a_run_at_its_limit() -> None:
     budget, progress, stopping = await budget_of("0.3")
     budget.spend([call(cost_usd="0.1", role="answering"), call(cost_usd="0.199999999", role="answering")])
     assert not stopping.requested
@@ -226,19 +228,19 @@ async def test_a_run_stops_at_its_limit_and_not_before() -> None:
         ({"role": "judge", "cost_usd": "0"}, 0),
     ],
 )
-async def test_a_call_of_unknown_price_is_counted_apart(changes: dict[str, object], unknown: int) -> None:
+async def test_calls_of_unknown_price_are_counted_separately(changes: dict[str, object], unknown: int) -> None:
     budget, progress, _ = await budget_of("1")
     budget.spend([call(**changes)])
     assert (progress.unknown_costs, progress.cost_usd) == (unknown, Decimal(0))
 
 
-async def test_refusals_for_speed_are_counted_by_their_status() -> None:
+async def test_rate_limited_calls_are_counted_by_status_429() -> None:
     budget, progress, _ = await budget_of(None)
     budget.spend([call(status=429, outcome="rate_limited"), call(status=503, outcome="unavailable"), call()])
     assert (progress.calls, progress.rate_limited) == (3, 1)
 
 
-async def test_what_a_failed_phase_spent_counts_too(run: RunContext) -> None:
+async def test_the_cost_of_a_failed_phase_counts(run: RunContext) -> None:
     async def act() -> str:
         record(call(role="judge", cost_usd="0.6"))
         raise Unavailable("the answer was lost")
@@ -248,7 +250,7 @@ async def test_what_a_failed_phase_spent_counts_too(run: RunContext) -> None:
     assert (run.stopping.reason, run.progress.cost_usd) == (Stop.MAX_COST, Decimal("0.6"))
 
 
-def test_every_kind_that_a_failure_can_have_is_a_word() -> None:
+def test_each_error_kind_is_a_lowercase_word() -> None:
     def below(cls: type[BenchError]) -> list[type[BenchError]]:
         return [cls, *(one for child in cls.__subclasses__() for one in below(child))]
 

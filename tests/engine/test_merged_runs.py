@@ -1,4 +1,4 @@
-"""A run that was put together from ranges: what it counts, and what going on with it asks."""
+"""Merged runs: counts, resume, rescore and fork."""
 
 from __future__ import annotations
 
@@ -34,47 +34,47 @@ async def joined(world: World, *parts: Mapping[str, object], into: str = "whole"
 
 
 async def planned(world: World, run_id: str) -> list[int]:
-    """How many items each job says that it has."""
+    """Return the number of selected items of each job."""
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         return [job.n_selected for job in read_jobs(reader.meta.extra)]
 
 
 async def counted(world: World, run_id: str) -> tuple[int, int, tuple[tuple[int, int], ...]]:
-    """What a report makes of it: planned, ended, gaps."""
+    """Return planned items, ended items and gaps of the report."""
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         report = await fold(reader)
     return report.jobs[0].record.n_selected, report.jobs[0].n_ended, report.gaps
 
 
-async def test_items_of_two_ranges_that_overlap_count_once_and_those_of_none_are_pending(world: World) -> None:
+async def test_overlapping_ranges_count_shared_items_once_and_missing_ones_as_pending(world: World) -> None:
     outcome = await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50})
     assert (outcome.gaps, outcome.state) == (((51, 60),), RunState.PARTIAL)
     assert await counted(world, "whole") == (60, 50, ((51, 60),))
 
 
-async def test_a_corpus_that_two_parts_asked_is_one_corpus_in_the_notes(world: World) -> None:
-    async def told(run_id: str) -> list[str]:
+async def test_a_corpus_in_two_parts_counts_once_in_notes(world: World) -> None:
+    async def notes_of(run_id: str) -> list[str]:
         async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
             return [note for note in (await fold(reader)).jobs[0].notes if "size of the corpora" in note]
 
     whole = await world.run(**FLAGS, k=50)
     await joined(world, {"start": 1, "end": 35}, {"start": 36, "end": 60}, into="both", k=50)
-    assert await told("both") == await told(whole.run_id)
-    assert "(6 of 6 contain fewer than 100 memories" in (await told("both"))[0]
+    assert await notes_of("both") == await notes_of(whole.run_id)
+    assert "(6 of 6 contain fewer than 100 memories" in (await notes_of("both"))[0]
 
 
-async def test_ranges_that_overlap_and_cover_everything_are_the_whole(world: World) -> None:
+async def test_overlapping_ranges_that_cover_all_items_are_complete(world: World) -> None:
     outcome = await joined(world, {"start": 1, "end": 40}, {"start": 21, "end": 60})
     assert (outcome.gaps, outcome.state) == ((), RunState.COMPLETE)
     assert await counted(world, "whole") == (60, 60, ())
 
 
-async def test_a_range_inside_another_adds_nothing(world: World) -> None:
+async def test_a_range_inside_another_adds_no_item(world: World) -> None:
     await joined(world, {"start": 1, "end": 30}, {"start": 5, "end": 9})
     assert await counted(world, "whole") == (60, 30, ((31, 60),))
 
 
-async def test_a_run_of_everything_and_a_range_of_it_are_everything(world: World) -> None:
+async def test_a_complete_run_merged_with_a_range_of_it_is_complete(world: World) -> None:
     await joined(world, {}, {"start": 5, "end": 9})
     assert await counted(world, "whole") == (60, 60, ())
 
@@ -87,7 +87,7 @@ async def test_a_run_of_everything_and_a_range_of_it_are_everything(world: World
         ({"items_of": ["c2", "c5"]}, (20, 10)),
     ],
 )
-async def test_items_inside_the_filters_count_once_too(
+async def test_filtered_items_of_overlapping_ranges_count_once(
     world: World, flags: Mapping[str, object], expected: tuple[int, int]
 ) -> None:
     await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50}, **flags)
@@ -95,7 +95,7 @@ async def test_items_inside_the_filters_count_once_too(
 
 
 @pytest.mark.parametrize(("flags", "most"), [({"limit": 5}, 10), ({"sample": 6, "seed": 3}, 12)])
-async def test_what_each_range_chose_of_itself_is_all_there_is(
+async def test_limits_and_samples_per_range_are_summed_without_shared_items(
     world: World, flags: Mapping[str, object], most: int
 ) -> None:
     await joined(world, {"start": 1, "end": 30}, {"start": 20, "end": 50}, **flags)
@@ -105,12 +105,12 @@ async def test_what_each_range_chose_of_itself_is_all_there_is(
     assert "sample" in flags or n_planned == most
 
 
-async def test_without_a_verdict_the_searches_say_which_items_are_the_same(world: World) -> None:
+async def test_without_verdicts_searches_identify_shared_items(world: World) -> None:
     await joined(world, {"start": 1, "end": 30}, {"start": 10, "end": 50}, phases="search", limit=15)
     assert await planned(world, "whole") == [24], "15 from 1 and 15 from 10, of which both have six"
 
 
-async def test_a_benchmark_that_is_shorter_than_the_range_counts_what_it_has(world: World) -> None:
+async def test_ranges_beyond_a_shorter_benchmark_count_its_items(world: World) -> None:
     short = world.workspace / "datasets/short.jsonl"
     short.write_text((world.workspace / "datasets/facts.jsonl").read_text().splitlines(keepends=True)[0])
     text = (world.workspace / "configs/benchmarks/facts.yaml").read_text()
@@ -119,7 +119,7 @@ async def test_a_benchmark_that_is_shorter_than_the_range_counts_what_it_has(wor
     assert await planned(world, "whole") == [60, 10]
 
 
-async def test_resume_of_a_merged_run_asks_all_that_its_parts_covered(world: World) -> None:
+async def test_resume_of_a_merged_run_processes_all_covered_items(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40}, phases="search")
     outcome = await world.resume("whole", phases="search,answer,evaluate")
     assert outcome.jobs[0].states == {State.CORRECT: 20}
@@ -134,14 +134,14 @@ async def test_resume_of_a_merged_run_without_gaps_completes_it(world: World) ->
     assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.CORRECT: 60})
 
 
-async def test_each_part_keeps_its_own_limit_when_the_merged_run_goes_on(world: World) -> None:
+async def test_resume_of_a_merged_run_keeps_the_limit_of_each_part(world: World) -> None:
     await joined(world, {"shard": "1/2"}, {"shard": "2/2"}, phases="search", limit=4)
     outcome = await world.resume("whole", phases="search,answer,evaluate")
     assert outcome.jobs[0].states == {State.CORRECT: 8}
     assert await counted(world, "whole") == (8, 8, ())
 
 
-async def test_a_merge_of_merges_goes_on_with_every_part(world: World) -> None:
+async def test_a_merge_of_merged_runs_keeps_each_part(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 11, "end": 20}, into="first", phases="search", limit=3)
     last = await world.run(**FLAGS, start=41, end=60, phases="search", limit=3)
     checkpoints = world.workspace / "checkpoints"
@@ -152,7 +152,7 @@ async def test_a_merge_of_merges_goes_on_with_every_part(world: World) -> None:
 
 
 @pytest.mark.parametrize("flag", [{"start": 1}, {"end": 10}, {"shard": "1/2"}])
-async def test_a_merged_run_takes_no_other_range(world: World, flag: dict[str, object]) -> None:
+async def test_a_merged_run_rejects_another_range(world: World, flag: dict[str, object]) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40}, phases="search")
     with pytest.raises(IdentityError) as refused:
         await world.resume("whole", **flag)
@@ -161,7 +161,7 @@ async def test_a_merged_run_takes_no_other_range(world: World, flag: dict[str, o
     assert refused.value.hint == "start a new run with that value; bench merge combines runs of different ranges"
 
 
-async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None:
+async def test_a_rescore_of_a_merged_run_scores_each_part(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
     catalog = Catalog.load(world.workspace)
     folder, plan, scope = await rescored_plan(
@@ -174,7 +174,7 @@ async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None
         assert sum([len(one.items) async for one in reader.values("facts/bm25|builtin/extractive|none")]) == 20
 
 
-async def test_a_fork_of_a_merged_run_and_its_resume_have_every_part(world: World) -> None:
+async def test_a_fork_of_a_merged_run_has_each_part(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
     flags = {"answering_model": "none", "run_id": "forked"}
     plan, scope = await forked_plan(
@@ -186,7 +186,7 @@ async def test_a_fork_of_a_merged_run_and_its_resume_have_every_part(world: Worl
     assert (await world.resume("forked")).message == "nothing left to do"
 
 
-async def test_a_fork_may_name_a_range_of_its_own(world: World) -> None:
+async def test_a_fork_of_a_merged_run_can_have_its_own_range(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40})
     flags = {"answering_model": "none", "start": 36, "end": 40}
     plan, scope = await forked_plan(
@@ -196,7 +196,7 @@ async def test_a_fork_may_name_a_range_of_its_own(world: World) -> None:
     assert (await execute(plan, environment=world.environment, scope=scope)).jobs[0].states == {State.MEASURED: 5}
 
 
-async def test_a_part_of_other_data_is_refused_with_its_digests_and_nothing_is_left(world: World) -> None:
+async def test_a_part_with_other_data_is_rejected_and_no_run_is_written(world: World) -> None:
     first = await world.run(**FLAGS, start=1, end=10)
     path = world.workspace / "datasets/facts.jsonl"
     path.write_text(path.read_text().replace("W5y9", "W5y8"))
@@ -210,7 +210,9 @@ async def test_a_part_of_other_data_is_refused_with_its_digests_and_nothing_is_l
 
 
 @pytest.mark.parametrize("part", [0.2, 0.9])
-async def test_a_half_copied_journal_is_named_and_nothing_is_left(world: World, tmp_path: Path, part: float) -> None:
+async def test_an_incomplete_journal_is_rejected_by_name_and_no_run_is_written(
+    world: World, tmp_path: Path, part: float
+) -> None:
     first = await world.run(**FLAGS, start=1, end=10)
     second = await world.run(**FLAGS, start=11, end=60)
     cut = tmp_path / "copied.sqlite"
@@ -223,7 +225,7 @@ async def test_a_half_copied_journal_is_named_and_nothing_is_left(world: World, 
     assert not (world.workspace / "checkpoints/whole").exists()
 
 
-async def test_a_journal_copied_alone_goes_on_in_another_folder(world: World, tmp_path: Path) -> None:
+async def test_a_copied_journal_can_be_resumed_in_another_folder(world: World, tmp_path: Path) -> None:
     first = await world.run(**FLAGS, start=1, end=10, phases="search")
     copied = tmp_path / "elsewhere" / "journal.sqlite"
     copied.parent.mkdir()
@@ -233,7 +235,7 @@ async def test_a_journal_copied_alone_goes_on_in_another_folder(world: World, tm
     assert outcome.jobs[0].states == {State.CORRECT: 10}
 
 
-async def test_what_a_merged_run_was_made_of_stands_in_it(world: World) -> None:
+async def test_a_merged_run_records_its_parts(world: World) -> None:
     await joined(world, {"start": 1, "end": 10}, {"start": 31, "end": 40}, note="mine")
     async with Reader.open(world.workspace / "checkpoints/whole") as reader:
         request, extra = reader.meta.request, reader.meta.extra

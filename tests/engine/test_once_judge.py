@@ -1,4 +1,4 @@
-"""One question of one item is put to a judge once; another temperature or schema is another question."""
+"""The memoized judge: each different prompt is sent once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROMPT = Prompt(messages=(ChatMessage(role="user", content="Right?"),), json_sch
 
 @dataclass
 class Counting:
-    """A judge that answers with how often it was asked."""
+    """A judge that replies with its number of calls."""
 
     name: str = "j/m"
     asked: list[Prompt] = field(default_factory=list)
@@ -22,13 +22,13 @@ class Counting:
         return Completion(text=str(len(self.asked)), model=self.name, finish="stop")
 
 
-async def test_jobs_share_a_verdict_on_the_same_question() -> None:
+async def test_jobs_share_the_reply_to_the_same_prompt() -> None:
     judge, memo = Counting(), Memo()
     texts = [(await MemoizedJudge(judge=judge, memo=memo).ask(PROMPT)).text for _ in range(3)]
     assert texts == ["1", "1", "1"]
 
 
-async def test_what_changes_the_question_is_asked_anew() -> None:
+async def test_a_prompt_with_another_parameter_or_schema_is_sent_again() -> None:
     judge, memo = Counting(), Memo()
     once = MemoizedJudge(judge=judge, memo=memo)
     changed = [

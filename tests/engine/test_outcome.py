@@ -1,4 +1,4 @@
-"""How a run ended: status and exit code of every mixture of jobs, stops and refusals."""
+"""Status and exit code of a run, and outcomes of its jobs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WHOLE, HALF, NONE = {State.MEASURED: 10}, {State.MEASURED: 4, State.ERROR: 1}, d
         (HALF, Stop.PAUSED, False, RunState.PAUSED, 3),
         (HALF, Stop.MAX_COST, False, RunState.STOPPED, 3),
         (HALF, Stop.MAX_TIME, False, RunState.STOPPED, 3),
-        # a signal is answered although nothing was left to do; a budget that came too late stopped nothing
+        # a signal sets the exit code also if no work is left; a budget reached after the last item has no effect
         (WHOLE, Stop.SIGINT, False, RunState.COMPLETE, 130),
         (WHOLE, Stop.SIGTERM, False, RunState.COMPLETE, 143),
         (WHOLE, Stop.MAX_COST, False, RunState.COMPLETE, 0),
@@ -61,7 +61,7 @@ WHOLE, HALF, NONE = {State.MEASURED: 10}, {State.MEASURED: 4, State.ERROR: 1}, d
         (HALF, Stop.MAX_COST, True, RunState.STOPPED, 3),
     ],
 )
-def test_status_and_exit_code(
+def test_status_and_exit_code_follow_items_stop_and_rejected_keys(
     plan: Plan, states: Mapping[State, int], stop: Stop | None, refused: bool, status: RunState, code: int
 ) -> None:
     jobs, stopped = [job(plan, states)], REFUSED if refused else {}
@@ -78,7 +78,7 @@ def test_status_and_exit_code(
         (Stop.SIGTERM, True, 143),
     ],
 )
-def test_a_signal_goes_before_a_stop_and_a_stop_before_an_invalid_job(
+def test_the_exit_code_prefers_signal_then_stop_then_invalid_job(
     plan: Plan, stop: Stop | None, refused: bool, code: int
 ) -> None:
     jobs = [job(plan, WHOLE), job(plan, HALF, invalid="too many errors")]
@@ -99,7 +99,7 @@ def test_a_run_with_gaps_is_partial(plan: Plan, ranges: tuple[tuple[int, int], .
     assert status_of(replace(plan, ranges=ranges), [job(plan, WHOLE)], None, {}) is status
 
 
-def test_what_is_pending_is_never_below_nothing(plan: Plan) -> None:
+def test_the_number_of_pending_items_is_never_negative(plan: Plan) -> None:
     assert job(plan, HALF).pending == 5
     assert job(plan, {State.MEASURED: 12}).pending == 0
 
@@ -114,7 +114,7 @@ def test_what_is_pending_is_never_below_nothing(plan: Plan) -> None:
         ({State.UNSCORED: 5, State.ABSTAINED: 5}, None),
     ],
 )
-def test_there_is_a_command_to_go_on_where_something_is_left(
+def test_the_resume_command_is_set_only_if_items_are_left(
     plan: Plan, states: Mapping[State, int], command: str | None
 ) -> None:
     outcome = Outcome(
@@ -126,7 +126,7 @@ def test_there_is_a_command_to_go_on_where_something_is_left(
 
 
 async def judged(plan: Plan, folder: Path, states: Mapping[State, int], *probes: tuple[str, bool]) -> JobOutcome:
-    """What the journal of a run makes of its one job."""
+    """Return the outcome of the only job, read from the journal of a run."""
     (one,) = plan.jobs
     async with Journal.create(folder, RunMeta(run_id="r", plan_digest="d", identity={})) as journal:
         names = (f"q{number}" for number in range(99))
@@ -153,7 +153,7 @@ async def judged(plan: Plan, folder: Path, states: Mapping[State, int], *probes:
         (1, 0.0, "1 of 10 items failed (error or not_ready): above the allowed 0 %"),
     ],
 )
-async def test_too_many_failures_make_a_job_invalid(
+async def test_a_job_is_invalid_above_max_error_rate(
     plan: Plan, tmp_path: Path, errors: int, rate: float, invalid: str | None
 ) -> None:
     plan = replace(plan, request=plan.request.model_copy(update={"max_error_rate": rate}))
@@ -171,7 +171,7 @@ async def test_too_many_failures_make_a_job_invalid(
         ([("canary", False), ("emptiness", False), ("emptiness", True)], 2),
     ],
 )
-async def test_foreign_memories_make_a_job_invalid(
+async def test_a_failed_emptiness_or_canary_probe_makes_a_job_invalid(
     plan: Plan, tmp_path: Path, probes: list[tuple[str, bool]], foreign: int
 ) -> None:
     found = await judged(plan, tmp_path / "r", WHOLE, *probes)
@@ -179,7 +179,7 @@ async def test_foreign_memories_make_a_job_invalid(
     assert (found.invalid is not None and found.invalid.startswith(FOREIGN)) is bool(foreign)
 
 
-async def test_a_job_is_what_its_rows_say(plan: Plan, tmp_path: Path) -> None:
+async def test_a_job_outcome_is_read_from_its_journal_rows(plan: Plan, tmp_path: Path) -> None:
     found = await judged(plan, tmp_path / "r", {State.UNSCORED: 3, State.CORRECT: 2})
     assert (found.benchmark, found.provider, found.planned) == ("facts", "bm25", 10)
     assert (found.states, found.pending) == ({State.UNSCORED: 3, State.CORRECT: 2}, 5)

@@ -1,4 +1,4 @@
-"""The engine's small parts, each by its claim."""
+"""Small parts of the engine: context, anonymizer, corpus state and work queue."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from hypothesis import strategies as st
 from bench.datasets import RenderedMemory
 from bench.engine.corpora.anonymizer import AnonymizedCorpus, opaque_id
 from bench.engine.corpora.corpus_state import CorpusState, Step
-from bench.engine.corpora.isolation import samples, shares_text, start_of
+from bench.engine.corpora.isolation import shares_text, start_of
 from bench.engine.items.answer import fill_context
 from bench.engine.items.phase_results import AnswerResult, SearchResult
-from bench.engine.run_context import Failure
-from bench.engine.stopping import Stop, StopControl
 from bench.engine.work_queue import WorkQueue
-from bench.errors import AuthError, Unavailable
 from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key
 from bench.model import Hit, Memory, Phase
 from bench.tokens import count_tokens, token_quarters
@@ -32,7 +29,7 @@ def hits_of(texts: list[str]) -> list[Hit]:
 
 @given(TEXTS, st.integers(1, 40))
 @example(["Lund", "Oslo"], 2)
-def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], budget: int) -> None:
+def test_a_context_never_exceeds_its_budget_and_is_a_prefix_of_the_hits(texts: list[str], budget: int) -> None:
     context = fill_context(hits_of(texts), budget_tokens=budget, dated=False)
     assert context.tokens <= budget
     assert token_quarters(context.text) <= budget * 4
@@ -40,17 +37,17 @@ def test_a_context_never_exceeds_its_budget_and_is_a_prefix(texts: list[str], bu
 
 
 @given(TEXTS)
-def test_without_a_budget_everything_is_read(texts: list[str]) -> None:
+def test_without_a_budget_the_context_has_all_hits(texts: list[str]) -> None:
     assert fill_context(hits_of(texts), budget_tokens=None, dated=False).texts == tuple(texts)
 
 
-def test_a_date_is_shown_only_where_the_text_has_none() -> None:
+def test_the_date_of_a_hit_is_added_only_if_the_text_has_none() -> None:
     hit = Hit(id="1", content="tea", when=datetime(2024, 5, 1, 9, 30, tzinfo=UTC))
     assert fill_context([hit], budget_tokens=None, dated=True).text == "[2024-05-01 09:30] tea"
     assert fill_context([hit], budget_tokens=None, dated=False).text == "tea"
 
 
-def test_tokens_are_characters_by_four_rounded_up() -> None:
+def test_count_tokens_is_a_quarter_of_the_characters_rounded_up() -> None:
     assert [count_tokens("x" * n) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
 
 
@@ -68,7 +65,7 @@ def anonymize(*ids: str) -> AnonymizedCorpus:
     return AnonymizedCorpus.over("b", "answer_corpus", rendered)
 
 
-def test_no_id_of_the_dataset_shows_through_the_veil() -> None:
+def test_anonymized_ids_do_not_contain_dataset_ids() -> None:
     anonymized = anonymize("answer_1", "answer_2")
     shown = repr([(memory.id, memory.session_id) for memory in anonymized.memories])
     assert "answer" not in shown
@@ -78,7 +75,7 @@ def test_no_id_of_the_dataset_shows_through_the_veil() -> None:
     ]
 
 
-def test_pieces_fold_to_their_memory_and_strangers_stand_for_nothing() -> None:
+def test_chunk_ids_map_to_their_memory_and_unknown_ids_to_none() -> None:
     anonymized = anonymize("a", "b")
     first = anonymized.memories[0].id
     assert [one.sessions for one in anonymized.sources([f"{first}#3", f"{first}#0", "other"])] == [("a",)]
@@ -86,7 +83,7 @@ def test_pieces_fold_to_their_memory_and_strangers_stand_for_nothing() -> None:
 
 
 @given(st.text(), st.text())
-def test_different_things_have_different_names(one: str, other: str) -> None:
+def test_opaque_ids_are_equal_only_for_equal_names(one: str, other: str) -> None:
     assert (opaque_id("m", one) == opaque_id("m", other)) == (one == other)
 
 
@@ -117,17 +114,17 @@ K = CorpusKind
         ([*rows(K.READY), *rows(K.INTENT, attempt=2)], Step.DOUBT),
     ],
 )
-def test_the_journal_says_where_work_on_a_corpus_goes_on(known: list[CorpusRow], step: Step) -> None:
+def test_the_next_step_of_a_corpus_follows_from_its_journal_rows(known: list[CorpusRow], step: Step) -> None:
     assert CorpusState.of(known).next_step(durability="service", resumed=True) is step
 
 
-def test_a_store_in_a_process_that_has_ended_is_empty() -> None:
+def test_a_ready_corpus_in_process_memory_is_reset_on_resume() -> None:
     history = CorpusState.of(rows(K.INGESTED, K.READY))
     assert history.next_step(durability="process", resumed=True) is Step.RESET
     assert history.next_step(durability="process", resumed=False) is Step.USE
 
 
-async def test_a_handover_gives_each_item_once_and_ends() -> None:
+async def test_a_work_queue_returns_each_item_once_and_ends() -> None:
     queue: WorkQueue[str, int] = WorkQueue(bound=2)
     taken: list[tuple[str, int]] = []
 
@@ -148,7 +145,7 @@ async def test_a_handover_gives_each_item_once_and_ends() -> None:
     assert sorted(taken) == [(name, number) for name in "abcdef" for number in range(3)]
 
 
-async def test_a_handover_makes_producers_wait() -> None:
+async def test_a_full_work_queue_makes_producers_wait() -> None:
     queue: WorkQueue[str, int] = WorkQueue(bound=1)
     await queue.put("a", iter([1]))
     with anyio.move_on_after(0.05) as waited:
@@ -156,47 +153,17 @@ async def test_a_handover_makes_producers_wait() -> None:
     assert waited.cancelled_caught
 
 
-async def test_the_first_reason_to_stop_stays_and_ends_every_pause() -> None:
-    said: list[Stop] = []
-    stopping = StopControl(grace_s=0.05, on_stop=said.append)
-    with anyio.fail_after(5):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stopping.pause_for, 60)
-            await anyio.sleep(0.01)
-            stopping.request(Stop.SIGTERM)
-            stopping.request(Stop.MAX_COST)
-        with stopping.scope:
-            await anyio.sleep(60)
-    assert (said, stopping.reason) == ([Stop.SIGTERM], Stop.SIGTERM)
-    assert stopping.scope.cancelled_caught
-
-
-def test_a_failure_keeps_its_kind_and_a_plug_in_bug_is_named() -> None:
-    assert Failure.of(AuthError("no")).stops_lane
-    assert Failure.of(Unavailable("slow", timed_out=True)).kind == "timeout"
-    assert Failure.of(TimeoutError()).kind == "timeout"
-    assert Failure.of(ExceptionGroup("g", [ExceptionGroup("h", [Unavailable("x")])])).kind == "unavailable"
-    assert Failure.of(KeyError("memory")) == Failure(kind="plugin", message="KeyError: 'memory'")
-
-
-def test_a_sentinel_looks_for_last_first_and_longest() -> None:
-    texts = ["first", "the longest of them all", "", "mid", "last"]
-    memories = [Memory(id=str(at), content=text) for at, text in enumerate(texts)]
-    assert [memory.content for memory in samples(memories)] == ["last", "first", "the longest of them all"]
-    assert samples(memories[2:3]) == ()
-
-
 def test_the_start_of_a_text_is_cut_at_a_word() -> None:
     assert start_of("word " * 100).split() == ["word"] * 39
     assert len(start_of("x" * 500)) == 200
 
 
-def test_a_few_shared_characters_prove_nothing() -> None:
+def test_short_common_texts_do_not_count_as_shared() -> None:
     assert not shares_text("ok", "this is ok as it is")
-    assert shares_text("the vault opens with seven", "He said: the vault opens with seven.")
+    assert shares_text("the vault opens with seven", "He answer: the vault opens with seven.")
 
 
-def test_search_and_answer_survive_the_journal() -> None:
+def test_search_and_answer_results_are_unchanged_by_the_journal() -> None:
     when = datetime(2024, 1, 1, tzinfo=UTC)
     hits = (Hit(id="h", content="c", score=0.5, when=when, chunks=("x",), metadata={"a": 1}), Hit(id="i", content="d"))
     found = SearchResult(hits=hits, retrieved=(("s",), ()), requested=2, returned=5, unmapped=1, flags=("unmapped",))
@@ -204,5 +171,5 @@ def test_search_and_answer_survive_the_journal() -> None:
     entry = JournaledPhase(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
     assert SearchResult.of(entry) == found
     assert SearchResult.of(JournaledPhase(key=key, data=found.data)) is None
-    said = AnswerResult(text="t", finish="stop", context_hits=1, prompt="default", prompt_sha256="0", model="m")
-    assert AnswerResult.of(JournaledPhase(key=key, data=said.data, measured=said.measured)) == said
+    answer = AnswerResult(text="t", finish="stop", context_hits=1, prompt="default", prompt_sha256="0", model="m")
+    assert AnswerResult.of(JournaledPhase(key=key, data=answer.data, measured=answer.measured)) == answer

@@ -1,4 +1,4 @@
-"""What a memory system takes per call is money like a model's: in the budget, in the run's cost, in the metrics."""
+"""Prices of provider calls: part of the cost and of the budget of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Worlds = Callable[..., World]
 PRICES = {"faulty": {"add": 0.01, "search": 0.002}}
 
 
-async def test_the_price_of_a_provider_s_calls_is_in_the_cost_of_the_run(world_of: Worlds) -> None:
+async def test_provider_prices_are_part_of_the_cost_of_the_run(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=4)
     outcome = await world.run(providers="faulty", prices=PRICES, isolation="off")
     adds, searches = world.calls("add"), world.calls("search")
@@ -19,7 +19,7 @@ async def test_the_price_of_a_provider_s_calls_is_in_the_cost_of_the_run(world_o
     assert Decimal(outcome.cost_usd) == adds * Decimal("0.01") + searches * Decimal("0.002")
 
 
-async def test_max_cost_stops_a_run_whose_only_cost_is_the_provider_s(world_of: Worlds) -> None:
+async def test_max_cost_stops_a_run_that_has_only_provider_costs(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=8)
     outcome = await world.run(providers="faulty", prices=PRICES, max_cost=0.05, concurrency=1)
     assert (outcome.status, outcome.exit_code) == ("stopped", 3) and outcome.message.startswith("max_cost")

@@ -1,4 +1,4 @@
-"""What displays see: durable rows only, a rate of the last half minute, a time left that follows from both."""
+"""Progress counters: durable rows, rate of the last half minute, remaining time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.small_world import World
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock that changes only when a test sets it."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -30,7 +30,7 @@ def job(key: str = "j", planned: int = 10) -> JobProgress:
     return JobProgress(key=key, benchmark="b", provider="p", answering=None, judge=None, planned=planned)
 
 
-def test_nothing_has_happened_yet() -> None:
+def test_a_new_progress_has_zero_counts() -> None:
     progress = Progress(clock=Clock())
     assert (progress.planned, progress.ended, progress.elapsed_s, progress.rate_per_s) == (0, 0, 0.0, 0.0)
     assert (progress.eta_s, progress.in_flight, progress.oldest_s, progress.rows_waiting) == (None, 0, None, 0)
@@ -50,14 +50,14 @@ def test_the_rate_is_that_of_the_last_half_minute() -> None:
     assert progress.rate_per_s == 0.0
 
 
-def test_a_run_that_has_just_begun_has_no_endless_rate() -> None:
+def test_the_rate_is_finite_right_after_the_start() -> None:
     progress = Progress(clock=Clock())
     progress.lanes["l"] = LaneProgress("l")
     progress.phase_durable("l", Phase.SEARCH, failed=True)
-    assert progress.rate_per_s == 10.0, "a tenth of a second is the least that is divided by"
+    assert progress.rate_per_s == 10.0, "the rate is computed over at least a tenth of a second"
 
 
-def test_done_and_failed_phases_are_counted_apart() -> None:
+def test_successful_and_failed_phases_are_counted_separately() -> None:
     progress = Progress(clock=Clock())
     progress.lanes["l"] = LaneProgress("l")
     for failed in (False, True, False):
@@ -67,26 +67,26 @@ def test_done_and_failed_phases_are_counted_apart() -> None:
     assert [one.done for phase, one in progress.lanes["l"].phases.items() if phase is not Phase.ANSWER] == [0] * 4
 
 
-def test_the_time_left_is_that_of_the_slowest_job_and_unknown_while_one_has_ended_nothing() -> None:
+def test_the_remaining_time_is_that_of_the_slowest_job_and_unknown_without_ended_items() -> None:
     clock = Clock()
     progress = Progress(clock=clock)
     progress.jobs = {"a": job("a", 10), "b": job("b", 10)}
     assert progress.eta_s is None, "no time has passed"
     clock.now += 30
-    assert progress.eta_s is None, "nothing has ended"
+    assert progress.eta_s is None, "no item has ended"
     for _ in range(5):
         progress.item_ended("a", State.MEASURED, None)
-    assert (progress.planned, progress.ended, progress.eta_s) == (20, 5, None), "nothing is known of the other one"
+    assert (progress.planned, progress.ended, progress.eta_s) == (20, 5, None), "the other job has no ended item"
     progress.item_ended("b", State.MEASURED, None)
-    assert progress.eta_s == 270.0, "9 of its items are left, and one took 30 seconds"
+    assert progress.eta_s == 270.0, "9 items are left, and one took 30 seconds"
     progress.jobs["b"].stopped = "refused"
     assert progress.eta_s == 30.0, "a job that stopped takes no more work"
     for _ in range(20):
         progress.item_ended("a", State.MEASURED, None)
-    assert progress.eta_s == 0.0, "items that were tried again end more than once"
+    assert progress.eta_s == 0.0, "retried items end more than once"
 
 
-def test_what_an_earlier_process_ended_says_nothing_of_the_speed_of_this_one() -> None:
+def test_items_of_an_earlier_process_do_not_affect_the_remaining_time() -> None:
     clock = Clock()
     progress = Progress(clock=clock)
     progress.jobs = {"a": job("a", 10)}
@@ -97,7 +97,7 @@ def test_what_an_earlier_process_ended_says_nothing_of_the_speed_of_this_one() -
     assert progress.eta_s == 60.0
 
 
-def test_memories_are_counted_while_a_corpus_is_ingested() -> None:
+def test_ingested_memories_are_summed() -> None:
     progress = Progress(clock=Clock())
     progress.lanes["l"] = LaneProgress("l")
     progress.memories_durable("l", 50)
@@ -105,7 +105,7 @@ def test_memories_are_counted_while_a_corpus_is_ingested() -> None:
     assert progress.memories == 72
 
 
-def test_the_score_is_the_mean_of_what_has_one() -> None:
+def test_the_score_is_the_mean_of_scored_items() -> None:
     progress = Progress(clock=Clock())
     progress.jobs = {"j": job()}
     assert progress.jobs["j"].score is None
@@ -116,13 +116,13 @@ def test_the_score_is_the_mean_of_what_has_one() -> None:
     assert row.states == Counter({State.CORRECT: 1, State.INCORRECT: 1, State.PARTIAL: 1, State.ERROR: 1})
 
 
-def test_only_the_last_events_are_kept() -> None:
+def test_only_the_last_100_events_are_kept() -> None:
     progress = Progress()
     progress.events.extend(str(number) for number in range(150))
     assert (len(progress.events), progress.events[0]) == (100, "50")
 
 
-# ------------------------------------------------------------------ rows become counters
+# ------------------------------------------------------------------ counters from rows
 
 
 @pytest.fixture
@@ -135,17 +135,17 @@ async def counting_of(plan: Plan, folder: Path) -> ProgressCounter:
     return await ProgressCounter.over(plan, Progress(), folder, resumed=False)
 
 
-async def test_every_job_has_its_row_and_its_number_of_items(plan: Plan, tmp_path: Path) -> None:
+async def test_each_job_has_its_number_of_items(plan: Plan, tmp_path: Path) -> None:
     counter = await counting_of(plan, tmp_path)
     rows = list(counter.progress.jobs.values())
     assert [(row.benchmark, row.provider, row.answering, row.judge) for row in rows] == [
         ("facts", "bm25", "builtin/extractive", None), ("facts", "bm25", None, None),
     ]  # fmt: skip
-    assert [row.planned for row in rows] == [6, 6], "items, however often each is repeated"
+    assert [row.planned for row in rows] == [6, 6], "items, independent of epochs"
     assert list(counter.progress.lanes) == ["facts/bm25"]
 
 
-async def test_bars_are_as_long_as_what_is_left_to_do(plan: Plan, tmp_path: Path) -> None:
+async def test_phase_totals_are_the_pending_phases(plan: Plan, tmp_path: Path) -> None:
     counter = await counting_of(plan, tmp_path)
     (lane,) = plan.lanes
     none = Finished({})
@@ -158,7 +158,7 @@ async def test_bars_are_as_long_as_what_is_left_to_do(plan: Plan, tmp_path: Path
     assert totals == {Phase.INGEST: 1, Phase.INDEX: 1, Phase.SEARCH: 6, Phase.ANSWER: 6, Phase.EVALUATE: 12}
 
 
-async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_path: Path) -> None:
+async def test_journal_rows_increase_the_counters_of_lane_and_job(plan: Plan, tmp_path: Path) -> None:
     counter = await counting_of(plan, tmp_path)
     first, second = plan.jobs
 
@@ -190,7 +190,7 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
     }  # fmt: skip
     rows = counter.progress.jobs
     assert (rows[first.key].score, rows[second.key].score) == (1.0, None), "the first evaluator decides"
-    assert (rows[first.key].states, rows[second.key].states) == ({}, {}), "another repeat is to come"
+    assert (rows[first.key].states, rows[second.key].states) == ({}, {}), "another epoch is pending"
     counter([
         entry(first.key, Phase.EVALUATE, 2, state=State.ERROR, outcome="timeout"),
         entry(second.key, Phase.EVALUATE, 2, state=State.MEASURED),
@@ -198,8 +198,8 @@ async def test_rows_raise_the_counters_of_their_lane_and_job(plan: Plan, tmp_pat
     assert (rows[first.key].states, rows[second.key].states) == ({State.CORRECT: 1}, {State.MEASURED: 1})
 
 
-async def test_a_resumed_run_goes_on_between_two_repeats_of_an_item(tmp_path: Path) -> None:
-    """One item has all repeats, one lacks the last, one failed in one of them, one in all of them."""
+async def test_a_resumed_run_counts_an_item_when_its_last_epoch_ends(tmp_path: Path) -> None:
+    """One item has all epochs, one lacks the last, one failed in one epoch, one in all epochs."""
     world = World.make(tmp_path, corpora=1, items=4)
     plan = world.plan(providers="bm25", epochs=3)
     (one,) = plan.jobs
@@ -219,12 +219,12 @@ async def test_a_resumed_run_goes_on_between_two_repeats_of_an_item(tmp_path: Pa
     row = counter.progress.jobs[one.key]
     assert row.states == {State.MEASURED: 2}
     counter([ended("c", 2, *good)])
-    assert row.states == {State.MEASURED: 2}, "a repeat that is made up for ends no item twice"
+    assert row.states == {State.MEASURED: 2}, "a repeated epoch does not end an item twice"
     counter([ended("b", 2, *good), ended("b", 3, *good), *(ended("d", epoch, *good) for epoch in (1, 2, 3))])
     assert row.states == {State.MEASURED: 4} and row.ended == row.planned
 
 
-async def test_a_resumed_run_begins_with_what_is_durable_errors_aside(tmp_path: Path) -> None:
+async def test_a_resumed_run_starts_with_stored_items_except_errors(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=4)
     plan = world.plan(providers="bm25", answering_model="builtin/extractive")
     (one,) = plan.jobs

@@ -1,4 +1,4 @@
-"""Which code ran, on what: read from git or as the image declares it, and nothing that names the machine."""
+"""Code state from git or the image, and a description of the machine without its name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from bench.settings import Environment
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout of its own in which the package would lie."""
+    """A git checkout that contains the package."""
     module = tmp_path / "bench/engine/run_metadata.py"
     module.parent.mkdir(parents=True)
     module.write_text("")
@@ -49,11 +49,11 @@ def read(**variables: str) -> CodeState:
     return CodeState.read(Environment(values=variables))
 
 
-def test_a_clean_checkout_is_its_commit(checkout: Path) -> None:
+def test_the_code_state_of_a_clean_checkout_is_its_commit(checkout: Path) -> None:
     assert read() == CodeState(commit=git(checkout, "rev-parse", "HEAD"), tag=None, dirty=False, source="git")
 
 
-def test_a_tag_of_the_very_commit_is_told(checkout: Path) -> None:
+def test_the_code_state_has_a_tag_only_on_the_tagged_commit(checkout: Path) -> None:
     git(checkout, "tag", "-a", "v1.2.0", "-m", "release")
     assert read().tag == "v1.2.0"
     (checkout / "more").write_text("x")
@@ -63,7 +63,7 @@ def test_a_tag_of_the_very_commit_is_told(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bench/engine/run_metadata.py", "new.py", "configs/own.yaml"])
-def test_a_file_that_was_changed_makes_it_dirty(checkout: Path, name: str) -> None:
+def test_a_changed_file_makes_the_code_state_dirty(checkout: Path, name: str) -> None:
     path = checkout / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("changed")
@@ -71,14 +71,14 @@ def test_a_file_that_was_changed_makes_it_dirty(checkout: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("name", ["results/r/report.json", "checkpoints/r/journal.sqlite", "datasets/locomo/data.json"])
-def test_what_runs_write_themselves_does_not(checkout: Path, name: str) -> None:
+def test_files_written_by_runs_do_not_make_the_code_state_dirty(checkout: Path, name: str) -> None:
     path = checkout / name
     path.parent.mkdir(parents=True)
     path.write_text("written")
     assert read().dirty is False
 
 
-def test_without_a_checkout_the_image_says_its_commit(checkout: Path) -> None:
+def test_without_a_checkout_the_code_state_is_the_declared_commit(checkout: Path) -> None:
     (checkout / ".git").rename(checkout / "gone")
     assert read() == CodeState()
     declared = read(MEMORYBENCH_GIT_COMMIT="3f2a", MEMORYBENCH_GIT_TAG="v1")
@@ -86,22 +86,22 @@ def test_without_a_checkout_the_image_says_its_commit(checkout: Path) -> None:
     assert read(MEMORYBENCH_GIT_COMMIT="3f2a").tag is None
 
 
-def test_a_checkout_goes_before_what_was_declared(checkout: Path) -> None:
+def test_a_checkout_takes_precedence_over_declared_variables(checkout: Path) -> None:
     assert read(MEMORYBENCH_GIT_COMMIT="3f2a").source == "git"
 
 
-def test_without_git_nobody_knows(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_the_code_state_is_unknown(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codestate.shutil, "which", lambda name: None)
     assert read() == CodeState()
 
 
-def test_a_checkout_without_a_commit_is_none(checkout: Path) -> None:
+def test_a_checkout_without_a_commit_has_no_code_state(checkout: Path) -> None:
     (checkout / ".git/refs/heads/main").unlink()
     assert read() == CodeState()
 
 
 @pytest.mark.parametrize("error", [OSError("no such program"), subprocess.TimeoutExpired("git", 10)])
-def test_a_git_that_fails_or_hangs_is_no_obstacle(
+def test_a_failing_or_hanging_git_returns_none(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def run(*arguments: object, **options: object) -> None:
@@ -111,14 +111,14 @@ def test_a_git_that_fails_or_hangs_is_no_obstacle(
     assert _ask("git", checkout, "rev-parse", "HEAD") is None
 
 
-def test_a_command_that_fails_says_nothing(checkout: Path) -> None:
+def test_a_failing_git_command_returns_none(checkout: Path) -> None:
     assert _ask("git", checkout, "rev-parse", "nobody") is None
 
 
 # ------------------------------------------------------------------ the machine
 
 
-def test_a_machine_is_described_and_not_named() -> None:
+def test_the_machine_is_described_without_its_name() -> None:
     found = describe("r1", {})
     assert json.loads(json.dumps(found)) == found
     assert platform.node() not in json.dumps(found) or len(platform.node()) < 4
@@ -127,20 +127,20 @@ def test_a_machine_is_described_and_not_named() -> None:
     assert (found["containerImage"], found["containerDigest"]) == (None, None)
 
 
-def test_the_host_is_a_hash_that_differs_from_run_to_run() -> None:
+def test_the_host_hash_differs_between_runs() -> None:
     one, two = (describe(name, {})["hostHash"] for name in ("r1", "r2"))
     assert one != two
     assert one == describe("r1", {})["hostHash"]
     assert len(str(one)) == 16
 
 
-def test_an_image_says_what_it_is() -> None:
+def test_the_container_image_is_read_from_variables() -> None:
     found = describe("r", {"MEMORYBENCH_IMAGE": "bench:1", "MEMORYBENCH_IMAGE_DIGEST": "sha256:0"})
     assert (found["containerImage"], found["containerDigest"]) == ("bench:1", "sha256:0")
     assert describe("r", {"MEMORYBENCH_IMAGE": ""})["containerImage"] is None
 
 
-def test_installed_packages_have_normalised_names() -> None:
+def test_package_names_are_normalized() -> None:
     found = packages()
     assert {"aiohttp", "pydantic", "sqlite", "ruamel-yaml"} <= set(found)
     assert list(found) == sorted(found)
@@ -148,7 +148,7 @@ def test_installed_packages_have_normalised_names() -> None:
     assert found["aiohttp"] == __import__("aiohttp").__version__
 
 
-def test_the_code_has_one_hash_that_a_changed_byte_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_hash_changes_with_content_and_names_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def hashed() -> str:
         code_tree_sha256.cache_clear()
         return code_tree_sha256()
@@ -169,14 +169,14 @@ def test_the_code_has_one_hash_that_a_changed_byte_changes(tmp_path: Path, monke
     code_tree_sha256.cache_clear()
 
 
-def test_an_installation_without_a_lock_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installation_without_a_lock_file_has_no_lock_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "PACKAGE", tmp_path / "bench")
     assert lock_sha256() is None
     (tmp_path / "requirements.lock").write_text("aiohttp==3\n")
     assert lock_sha256() == sha256(b"aiohttp==3\n").hexdigest()
 
 
-def test_a_processor_that_says_no_name_is_its_architecture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_processor_without_a_name_is_its_architecture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(machine, "Path", lambda name: tmp_path / "absent")
     assert cpu_name() == (platform.processor() or platform.machine())
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A Fine CPU @ 3 GHz\nflags : x\n")
@@ -185,9 +185,7 @@ def test_a_processor_that_says_no_name_is_its_architecture(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, AttributeError])
-def test_a_system_that_does_not_say_its_memory_has_none(
-    monkeypatch: pytest.MonkeyPatch, error: type[Exception]
-) -> None:
+def test_an_unknown_memory_size_is_zero(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
     def sysconf(name: str) -> int:
         raise error
 

@@ -1,4 +1,4 @@
-"""The models of a run: what each is opened for, and what a call of it costs."""
+"""Models of a run, and prices of their calls."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PRICES = {"acme/m1": {"input": 2, "output": 10, "cacheRead": 1}}
 JUDGED = "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n"
 
 
-def live_of(world: World, **flags: object) -> RunContext:
-    """A run that has opened nothing yet."""
+def context_of(world: World, **flags: object) -> RunContext:
+    """Return the context of a run without open resources."""
     progress, stopping, folder = Progress(), StopControl(), world.workspace / "checkpoints/r"
     return RunContext(
         run_id="r", folder=folder, plan=world.plan(**flags),
@@ -44,8 +44,8 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-async def test_each_model_is_opened_once_for_what_it_does(world: World) -> None:
-    run = live_of(
+async def test_each_model_is_opened_once_per_role(world: World) -> None:
+    run = context_of(
         world, benchmarks=["judged", "facts"], providers=["bm25", "no-memory"],
         answering_model=["builtin/extractive", "openai/m1"], judge_model=["builtin/scripted", "openai/j1"],
     )  # fmt: skip
@@ -60,21 +60,21 @@ async def test_each_model_is_opened_once_for_what_it_does(world: World) -> None:
     assert names == {"judged": ["llm-judge"], "facts": ["contains"]}
 
 
-async def test_a_run_that_answers_nothing_opens_no_model(world: World) -> None:
-    models = open_models(live_of(world, providers="bm25"))
+async def test_a_run_without_answering_opens_no_model(world: World) -> None:
+    models = open_models(context_of(world, providers="bm25"))
     assert (dict(models.models), dict(models.judges)) == ({}, {})
 
 
-async def test_a_provider_with_vectors_of_its_own_has_its_embedder(world: World) -> None:
-    run = live_of(world, providers="vector", embedding_model="openai/text-embedding-3-small")
+async def test_a_provider_with_client_embeddings_has_its_embedder(world: World) -> None:
+    run = context_of(world, providers="vector", embedding_model="openai/text-embedding-3-small")
     models = open_models(run)
     (key,) = models.embedders
     assert key == run.plan.lanes[0].key
     assert models.embedders[key].name == "openai/text-embedding-3-small"
 
 
-async def test_a_missing_key_is_told_before_anything_is_called(world: World) -> None:
-    run = live_of(world, providers="bm25", answering_model="openai/m1")
+async def test_a_missing_key_is_an_error_before_the_first_call(world: World) -> None:
+    run = context_of(world, providers="bm25", answering_model="openai/m1")
     del run.environment.values["OPENAI_API_KEY"]  # type: ignore[attr-defined]
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         open_models(run)
@@ -88,13 +88,13 @@ async def test_a_missing_key_is_told_before_anything_is_called(world: World) -> 
         (Usage(), "0"),
     ],
 )
-def test_a_price_of_the_run_file_goes_before_the_table(usage: Usage, usd: str) -> None:
+def test_prices_of_the_run_file_override_the_price_table(usage: Usage, usd: str) -> None:
     found = CallPricing(PRICES)("acme/m1", usage, returned=None, when=WHEN)
     assert found is not None
     assert float(found) == float(usd)
 
 
-def test_a_name_that_no_table_has_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_model_is_looked_up_in_the_price_table_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     real = pricing.cost
 
@@ -108,14 +108,14 @@ def test_a_name_that_no_table_has_is_looked_up_once(monkeypatch: pytest.MonkeyPa
     assert asked == ["x-1"]
 
 
-def test_a_usage_that_contradicts_itself_does_not_make_its_model_unknown() -> None:
+def test_an_inconsistent_usage_has_no_price_but_later_calls_have_one() -> None:
     price = CallPricing(PRICES)
     more_cached_than_sent = Usage(input_tokens=1, cache_read_tokens=9, total_tokens=1)
     assert price("acme/m1", more_cached_than_sent, returned=None, when=WHEN) is None
     assert price("acme/m1", Usage(input_tokens=1_000_000, total_tokens=1_000_000), returned=None, when=WHEN) is not None
 
 
-def test_an_embedder_takes_what_the_config_says_of_vectors() -> None:
+def test_embedding_options_are_those_of_the_config() -> None:
     written = {"model": "openai/e", "dimensions": 8, "batch": 3, "normalize": True}
     rule = ClientEmbeddings.model_validate({**written, "queryPrefix": "q: ", "documentPrefix": "d: "})
     options = embedding_options(rule)

@@ -1,4 +1,4 @@
-"""Going on with a run: which run is meant, what may change, what may not, and how that is said."""
+"""Resume: how a run is named, settings that can change and settings that cannot."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from pathlib import Path
 import pytest
 
 from bench.config.catalog import Catalog
-from bench.config.run import RunRequest
 from bench.engine import rescored_plan, resumed_plan
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import BenchError, DataError, IdentityError, JournalError, Locked, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.model import State
-from bench.plan.ranges import count_covered, ranges_of, union_of
-from tests.rows import each_row
 from tests.small_world import World
 
 SHOWS = "bench list runs shows the runs of this workspace"
@@ -67,22 +64,22 @@ async def test_a_run_is_named_by_id_folder_or_file(world: World) -> None:
         ("x" * 300, SHOWS),
     ],
 )
-async def test_a_run_that_is_not_there_is_told_with_the_nearest(world: World, target: str, hint: str) -> None:
+async def test_an_unknown_run_suggests_the_nearest_one(world: World, target: str, hint: str) -> None:
     with pytest.raises(UsageError) as error:
         await planned(world, target)
     assert (error.value.message, error.value.hint) == (f'there is no run "{target}"', hint)
 
 
-async def test_a_workspace_without_runs_has_none_to_name(tmp_path: Path) -> None:
+async def test_an_unknown_run_in_an_empty_workspace_hints_at_bench_list_runs(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as error:
         await planned(World.make(tmp_path, corpora=1, items=1), "mine")
     assert error.value.hint == SHOWS
 
 
-# ------------------------------------------------------------------ what may not change
+# ------------------------------------------------------------------ fixed settings
 
 
-async def test_nothing_has_changed(world: World) -> None:
+async def test_an_unchanged_run_can_be_resumed(world: World) -> None:
     outcome = await world.resume("mine", phases="search,evaluate")
     assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.MEASURED: 8})
 
@@ -97,7 +94,7 @@ async def test_nothing_has_changed(world: World) -> None:
         ({"context_budget": 70}, "benchmarks.facts.context_budget", "120000", "70"),
     ],
 )
-async def test_a_flag_that_changes_results_is_refused_with_both_values(
+async def test_a_flag_that_changes_results_is_rejected_with_both_values(
     world: World, flags: Mapping[str, object], path: str, old: str, new: str
 ) -> None:
     error = await refused(world, **flags)
@@ -117,7 +114,7 @@ async def test_a_flag_that_changes_results_is_refused_with_both_values(
         ("datasets/facts.jsonl", "\n", "\n\n", "benchmarks.facts.dataset.sha256"),
     ],
 )
-async def test_a_file_that_was_edited_is_refused_by_its_digest(
+async def test_an_edited_config_or_dataset_is_rejected_by_its_digest(
     world: World, file: str, old: str, new: str, path: str
 ) -> None:
     changed = world.workspace / file
@@ -129,7 +126,7 @@ async def test_a_file_that_was_edited_is_refused_by_its_digest(
     assert all(before != after for _, before, after in error.changes)
 
 
-async def test_another_config_of_the_provider_is_refused(tmp_path: Path) -> None:
+async def test_a_changed_provider_config_is_rejected(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:9", corpora=1, items=2)
     plan = world.plan(providers="faulty")
     async with Journal.create(tmp_path / "checkpoints/mine", run_meta(plan, "mine", CodeState())):
@@ -140,13 +137,13 @@ async def test_another_config_of_the_provider_is_refused(tmp_path: Path) -> None
     assert {name.rsplit(".", 1)[0] for name, _, _ in error.changes} <= {"providers.faulty", "providers.faulty.config"}
 
 
-async def test_a_dataset_that_is_gone_is_told_as_in_a_new_run(world: World) -> None:
+async def test_a_missing_dataset_is_a_DataError(world: World) -> None:
     (world.workspace / "datasets/facts.jsonl").unlink()
     with pytest.raises(DataError):
         await planned(world)
 
 
-async def test_a_benchmark_that_is_gone_is_told_as_in_a_new_run(world: World) -> None:
+async def test_a_missing_benchmark_exits_2_and_is_named(world: World) -> None:
     (world.workspace / "configs/benchmarks/facts.yaml").unlink()
     with pytest.raises(BenchError) as error:
         await planned(world)
@@ -163,7 +160,7 @@ async def test_a_benchmark_that_is_gone_is_told_as_in_a_new_run(world: World) ->
         ({"run_id": "other"}, "--run-id of run mine cannot change"),
     ],
 )
-async def test_the_range_and_the_name_of_a_run_are_fixed(world: World, flag: dict[str, object], message: str) -> None:
+async def test_range_and_run_id_of_a_run_cannot_change(world: World, flag: dict[str, object], message: str) -> None:
     error = await refused(world, **flag)
     assert (error.message, error.hint) == (
         message,
@@ -171,7 +168,7 @@ async def test_the_range_and_the_name_of_a_run_are_fixed(world: World, flag: dic
     )
 
 
-async def test_the_same_range_may_be_said_again(world: World) -> None:
+async def test_the_same_range_and_run_id_are_accepted(world: World) -> None:
     await world.run(providers="bm25", run_id="part", start=2, end=5, phases="search")
     _, plan = await resumed_plan(
         "part", catalog=Catalog.load(world.workspace), flags={"start": 2, "end": 5}, environment=world.environment
@@ -180,7 +177,7 @@ async def test_the_same_range_may_be_said_again(world: World) -> None:
     assert await planned(world, run_id="mine")
 
 
-# ------------------------------------------------------------------ what may
+# ------------------------------------------------------------------ changeable settings
 
 
 @pytest.mark.parametrize(
@@ -198,27 +195,27 @@ async def test_the_same_range_may_be_said_again(world: World) -> None:
         {"note": "second try"},
     ],
 )
-async def test_how_a_run_is_done_may_change(world: World, flags: dict[str, object]) -> None:
+async def test_settings_that_do_not_change_results_can_change(world: World, flags: dict[str, object]) -> None:
     assert await planned(world, **flags)
 
 
-async def test_each_process_writes_down_how_it_worked(world: World) -> None:
+async def test_each_resume_records_its_settings(world: World) -> None:
     await world.resume("mine", concurrency=3)
     await world.resume("mine", concurrency="auto", phases="search,evaluate")
     async with Reader.open(world.workspace / "checkpoints/mine") as reader:
         assert reader.meta.request["run_id"] == "mine"
-        told = [one.data["operation"] for one in reader.resumes]
-    assert [one["concurrency"] for one in told] == [3, "auto"]  # type: ignore[index]
+        operations = [one.data["operation"] for one in reader.resumes]
+    assert [one["concurrency"] for one in operations] == [3, "auto"]  # type: ignore[index]
 
 
-async def test_a_run_that_somebody_holds_is_left_alone(world: World) -> None:
+async def test_a_run_locked_by_another_process_cannot_be_resumed(world: World) -> None:
     async with Journal.resume(world.workspace / "checkpoints/mine"):
         with pytest.raises(Locked, match="run mine is locked by pid ") as error:
             await world.resume("mine")
     assert error.value.exit_code == 6
 
 
-async def test_a_run_that_is_spread_over_a_cluster_is_not_resumed_beside_it(world: World) -> None:
+async def test_a_cluster_run_cannot_be_resumed_without_its_cluster(world: World) -> None:
     (world.workspace / "checkpoints/mine/shards").mkdir()
     with pytest.raises(UsageError) as error:
         await world.resume("mine")
@@ -226,53 +223,7 @@ async def test_a_run_that_is_spread_over_a_cluster_is_not_resumed_beside_it(worl
     assert error.value.hint == "finish it first: bench resume mine"
 
 
-# ------------------------------------------------------------------ ranges and shards of a new run
-
-
-@each_row(("shard", "ranges"), [("1/4", ((1, 2),)), ("4/4", ((7, 8),)), ("1/1", ()), ("2/3", ((3, 5),))])
-def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
-    world = World.make(tmp_path, corpora=2, items=4)
-    plan = world.plan(providers="bm25", shard=shard)
-    assert plan.ranges == ranges
-    assert plan.digest == world.plan(providers="bm25").digest
-
-
-@each_row(
-    ("flags", "message"),
-    [
-        ({"shard": "0/4"}, "--shard 0/4: expected i/n with i from 1 to n"),
-        ({"shard": "5/4"}, "--shard 5/4: expected i/n with i from 1 to n"),
-        ({"shard": "1/0"}, "--shard 1/0: expected i/n with i from 1 to n"),
-        ({"shard": "0/0"}, "--shard 0/0: expected i/n with i from 1 to n"),
-        ({"shard": "1/9"}, "--shard 1/9 contains no item: there are only 8 items"),
-        ({"start": 9}, "--start 9: there are only 8 items"),
-        ({"shard": "-1/4"}, '--shard: "-1/4" is not a shard: expected i/n, for example 1/4'),
-        ({"shard": "1/4/2"}, "--shard: "),
-        ({"shard": "a/b"}, "--shard: "),
-        ({"start": 0}, "--start must be greater than or equal to 1, not 0"),
-        ({"start": 5, "end": 4}, "flags: --end 4 is smaller than --start 5"),
-        ({"shard": "1/2", "start": 1}, "flags: --shard and --start/--end exclude each other: give one"),
-    ],
-)
-def test_a_range_that_cannot_be_is_a_usage_error(tmp_path: Path, flags: dict[str, object], message: str) -> None:
-    world = World.make(tmp_path, corpora=2, items=4)
-    with pytest.raises(UsageError) as error:
-        world.plan(providers="bm25", **flags)
-    assert error.value.message.startswith(message)
-    assert error.value.exit_code == 2
-
-
-@each_row("total", [1, 7, 15, 16])
-def test_the_shards_of_a_run_are_all_of_it(total: int) -> None:
-    for count in range(1, total + 1):
-        parts = [ranges_of(RunRequest(shard=f"{at}/{count}"), total) for at in range(1, count + 1)]
-        sizes = [count_covered(part, total) for part in parts]
-        assert union_of(parts, total) == ()
-        assert sum(sizes) == total
-        assert max(sizes) - min(sizes) <= 1
-
-
-async def test_what_a_run_was_asked_can_be_read_back(world: World) -> None:
+async def test_the_journal_stores_request_and_metadata_of_the_run(world: World) -> None:
     async with Reader.open(world.workspace / "checkpoints/mine") as reader:
         meta = reader.meta
     assert json.loads(json.dumps(dict(meta.request))) == {
@@ -282,7 +233,7 @@ async def test_what_a_run_was_asked_can_be_read_back(world: World) -> None:
     assert {"jobs", "environment", "labels", "note", "operation", "notes"} == set(meta.extra)
 
 
-async def test_a_request_of_another_version_says_what_it_cannot_read(world: World) -> None:
+async def test_a_setting_unknown_to_this_version_is_a_JournalError(world: World) -> None:
     path = world.workspace / "checkpoints/mine/journal.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("update meta set value = json_set(value, '$.telepathy', 1) where key = 'request'")

@@ -1,17 +1,13 @@
-"""What was paid for is used again: retry, rescore, fork; several models share what comes before them."""
+"""Reuse of stored work by several models, retry and rescore."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
 
-import pytest
-
 from bench.config.catalog import Catalog
-from bench.engine import Outcome, RunScope, execute, failed_items, forked_plan, rescored_plan, resumed_plan
+from bench.engine import Outcome, RunScope, execute, failed_items, rescored_plan, resumed_plan
 from bench.engine.progress import Progress, SilentObserver
-from bench.errors import IdentityError
-from bench.journal import RunState
 from bench.model import Phase, State
 from tests.small_world import World
 
@@ -19,7 +15,7 @@ Worlds = Callable[..., World]
 
 
 def scripted(world: World) -> World:
-    """Let ``builtin/scripted`` answer everything with one word."""
+    """Let ``builtin/scripted`` reply with one word to all prompts."""
     world.variables["MEMORYBENCH_SCRIPT"] = str(world.write("script.jsonl", '{"match": ".", "reply": "nothing"}\n'))
     return world
 
@@ -32,7 +28,7 @@ async def retry(world: World, run_id: str, **chosen: object) -> Outcome:
     return await execute(plan, environment=world.environment, resume=folder, scope=scope)
 
 
-async def test_models_share_ingest_and_search(world_of: Worlds) -> None:
+async def test_several_answering_models_share_ingest_and_search(world_of: Worlds) -> None:
     world = scripted(world_of(corpora=2, items=5))
     outcome = await world.run(
         providers="faulty", answering_model=["builtin/extractive", "builtin/scripted"], isolation="off"
@@ -41,7 +37,7 @@ async def test_models_share_ingest_and_search(world_of: Worlds) -> None:
     assert [job.states for job in outcome.jobs] == [{State.CORRECT: 10}, {State.INCORRECT: 10}]
 
 
-async def test_retry_does_failures_and_nothing_else(world_of: Worlds) -> None:
+async def test_retry_repeats_only_the_selected_failed_items(world_of: Worlds) -> None:
     world = world_of("search:status:code=400,match=opens the vault K0x[1-3][?]", corpora=2, items=6)
     first = await world.run(providers="faulty", limit=9, max_error_rate=1)
     assert first.jobs[0].states == {State.MEASURED: 6, State.ERROR: 3}
@@ -54,7 +50,7 @@ async def test_retry_does_failures_and_nothing_else(world_of: Worlds) -> None:
 
 
 class Watching(SilentObserver):
-    """Notes planned and ended items at the launch and at the end."""
+    """Records planned and ended items at the launch and at the end."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[int, int]] = []
@@ -70,7 +66,7 @@ class Watching(SilentObserver):
         self.seen.append((self.progress.planned, self.progress.ended))
 
 
-async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -> None:
+async def test_a_rescore_makes_no_provider_call_and_adds_a_generation(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=4)
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive", evaluators="exact-match")
     assert State.CORRECT not in outcome.jobs[0].states
@@ -84,7 +80,7 @@ async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -
     watching = Watching()
     again = await execute(plan, environment=world.environment, observer=watching, resume=path, scope=scope)
     assert again.jobs[0].states == {State.CORRECT: 8}
-    assert watching.seen == [(8, 0), (8, 8)], "planned and ended, of what is done anew"
+    assert watching.seen == [(8, 0), (8, 8)], "planned and ended items of the rescore"
     assert world.control("stats")["requests"] == before
     assert world.query(outcome.run_id, "select evaluator, count(*) from verdict group by evaluator") == [
         ("contains", 8),
@@ -93,7 +89,7 @@ async def test_a_rescore_calls_no_provider_and_joins_the_run(world_of: Worlds) -
     assert (await world.resume(outcome.run_id)).message == "nothing left to do"
 
 
-async def test_a_rescore_takes_every_repeat_that_was_answered_beside_one_that_failed(world_of: Worlds) -> None:
+async def test_a_rescore_includes_each_answered_epoch_of_an_item_with_a_failed_one(world_of: Worlds) -> None:
     world = world_of("search:status:code=400,every=3", corpora=2, items=4)
     outcome = await world.run(
         providers="faulty", answering_model="builtin/extractive", evaluators="exact-match", epochs=3, concurrency=1,
@@ -115,7 +111,7 @@ async def test_a_rescore_takes_every_repeat_that_was_answered_beside_one_that_fa
     ]
 
 
-async def test_a_judge_is_not_paid_twice_for_the_same_prompt_and_answer(world_of: Worlds) -> None:
+async def test_a_judge_is_called_once_per_prompt_and_answer(world_of: Worlds) -> None:
     world = world_of(corpora=1, items=4)
     world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
     world.write(
@@ -139,7 +135,7 @@ async def test_a_judge_is_not_paid_twice_for_the_same_prompt_and_answer(world_of
     assert world.query(first.run_id, said) == [(20, 1, 1)]
 
 
-async def test_another_judge_makes_no_failure_pending_and_no_invalid_run_valid(world_of: Worlds) -> None:
+async def test_a_rescore_keeps_errors_and_the_invalid_job(world_of: Worlds) -> None:
     world = scripted(world_of("search:status:code=400,match=opens the vault K0x[1-3][?]", corpora=2, items=6))
     first = await world.run(providers="faulty", limit=9, answering_model="builtin/extractive", evaluators="llm-judge")
     assert (first.jobs[0].states[State.ERROR], first.jobs[0].valid) == (3, False)
@@ -152,61 +148,3 @@ async def test_another_judge_makes_no_failure_pending_and_no_invalid_run_valid(w
         )
         again = (await execute(plan, environment=world.environment, resume=path, scope=scope)).jobs[0]
         assert (again.states[State.ERROR], sum(again.states.values()), again.valid) == (3, 9, False)
-
-
-async def test_a_fork_answers_anew_on_stored_searches(world_of: Worlds) -> None:
-    world = scripted(world_of(corpora=2, items=4))
-    first = await world.run(providers="faulty", answering_model="builtin/extractive")
-    before = world.control("stats")["requests"]
-    plan, scope = await forked_plan(
-        first.run_id,
-        Phase.ANSWER,
-        catalog=Catalog.load(world.workspace),
-        flags={"answering_model": "builtin/scripted"},
-        environment=world.environment,
-    )
-    forked = await execute(plan, environment=world.environment, scope=scope)
-    assert forked.run_id != first.run_id
-    assert (forked.status, forked.jobs[0].states) == (RunState.COMPLETE, {State.INCORRECT: 8})
-    assert world.control("stats")["requests"] == before
-    assert (await world.resume(first.run_id)).jobs[0].states == {State.CORRECT: 8}
-
-
-async def test_a_fork_from_evaluate_keeps_the_answers(world_of: Worlds) -> None:
-    world = world_of(corpora=1, items=4)
-    first = await world.run(providers="faulty", answering_model="builtin/extractive")
-    plan, scope = await forked_plan(
-        first.run_id,
-        Phase.EVALUATE,
-        catalog=Catalog.load(world.workspace),
-        flags={"evaluators": "exact-match"},
-        environment=world.environment,
-    )
-    forked = await execute(plan, environment=world.environment, scope=scope)
-    assert forked.jobs[0].states == {State.INCORRECT: 4}
-    assert world.query(forked.run_id, "select count(*) from phase where phase = 4") == [(4,)]
-
-
-async def test_a_fork_refuses_another_k(world_of: Worlds) -> None:
-    world = world_of(corpora=1)
-    first = await world.run(providers="faulty")
-    with pytest.raises(IdentityError, match="computed with other settings"):
-        await forked_plan(
-            first.run_id,
-            Phase.ANSWER,
-            catalog=Catalog.load(world.workspace),
-            flags={"k": 3},
-            environment=world.environment,
-        )
-
-
-async def test_a_resume_that_only_answers_calls_no_provider(world_of: Worlds) -> None:
-    world = world_of(corpora=2, items=3)
-    first = await world.run(
-        providers="faulty", answering_model="builtin/extractive", phases="ingest,index,search", cleanup="never"
-    )
-    assert first.status is RunState.PARTIAL
-    before = world.control("stats")["requests"]
-    second = await world.resume(first.run_id, phases="ingest,index,search,answer,evaluate")
-    assert second.jobs[0].states == {State.CORRECT: 6}
-    assert world.control("stats")["requests"] == before

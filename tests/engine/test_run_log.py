@@ -1,4 +1,4 @@
-"""Each run leaves ``results/RUN/run.log``: one JSON object a line, bound to its run, job, corpus, item and phase."""
+"""``results/RUN/run.log``: one JSON object per line with run, job, corpus, item and phase."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def world(tmp_path: Path, fault_server: Callable[..., str]) -> World:
     return World.make(tmp_path, fault_server("search:status:code=500,match=What.opens,calls=1"), corpora=2, items=6)
 
 
-async def test_every_event_names_its_run_and_a_retry_also_its_job_corpus_item_phase_and_endpoint(
+async def test_log_events_name_their_run_and_retries_also_job_corpus_item_phase_and_endpoint(
     world: World, tmp_path: Path
 ) -> None:
     environment = Environment(values={"FAULT_URL": str(world.url)})
@@ -51,7 +51,7 @@ async def test_every_event_names_its_run_and_a_retry_also_its_job_corpus_item_ph
     assert sum(one["event"] == "corpus_ready" for one in found) == 2
 
 
-async def test_runs_side_by_side_in_one_process_keep_their_logs_apart(tmp_path: Path) -> None:
+async def test_concurrent_runs_in_one_process_have_separate_logs(tmp_path: Path) -> None:
     environment = Environment()
     async with anyio.create_task_group() as both:
         for name in ("a", "b"):
@@ -62,7 +62,9 @@ async def test_runs_side_by_side_in_one_process_keep_their_logs_apart(tmp_path: 
         assert [one["event"] for one in found].count("run_started") == 1
 
 
-async def test_the_end_of_one_run_silences_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_one_run_does_not_stop_the_log_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, ours = logging.getLogger(), logging.getLogger("bench")
     monkeypatch.setattr(root, "level", logging.WARNING)
     ours.setLevel(logging.NOTSET)
@@ -83,23 +85,23 @@ async def test_the_end_of_one_run_silences_no_other(tmp_path: Path, monkeypatch:
         both.start_soon(first)
         both.start_soon(second)
     assert [one["event"] for one in events_of(tmp_path, "b")] == ["still heard"]
-    assert ours.level == logging.NOTSET, "the last one to end leaves the level as the first one found it"
+    assert ours.level == logging.NOTSET, "the last run restores the level"
 
 
-async def test_the_log_goes_where_the_report_goes(tmp_path: Path) -> None:
+async def test_the_log_is_written_next_to_the_report(tmp_path: Path) -> None:
     output = tmp_path / "elsewhere"
     await run_in(tmp_path, "r", Environment(), providers=("no-memory",), limit=2, output=str(output))
     assert (output / "r/run.log").is_file()
 
 
-async def test_a_run_whose_report_has_no_place_is_not_begun(tmp_path: Path) -> None:
+async def test_a_run_whose_report_folder_cannot_be_created_does_not_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     with pytest.raises(OSError, match="file"):
         await run_in(tmp_path, "r", Environment(), providers=("no-memory",), limit=2, output=str(tmp_path / "file/x"))
     assert not (tmp_path / "checkpoints" / "r").exists()
 
 
-async def test_a_key_never_reaches_the_log(world: World, tmp_path: Path) -> None:
+async def test_keys_are_redacted_in_the_log(world: World, tmp_path: Path) -> None:
     world.fault("search:echo_auth:code=400")
     environment = Environment(values={"FAULT_URL": str(world.url), "FAULT_KEY": "a-very-secret-word-9"})
     assert environment.secret("FAULT_KEY") is not None
@@ -109,7 +111,7 @@ async def test_a_key_never_reaches_the_log(world: World, tmp_path: Path) -> None
     assert "a-very-secret-word-9" not in text
 
 
-async def test_the_traceback_of_a_plug_in_stands_in_the_log_and_not_on_the_terminal(
+async def test_the_traceback_of_a_plugin_is_in_the_log_and_not_on_the_terminal(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""From phase results to the row that metrics read: labels, gold, money and the reason why something does not apply."""
+"""Metric rows from phase results: labels, gold, costs and reasons of exclusion."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def found(**changes: object) -> SearchResult:
     return SearchResult(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def said(**changes: object) -> AnswerResult:
+def answered(**changes: object) -> AnswerResult:
     values: dict[str, object] = {
         "text": "here", "finish": "stop", "context_hits": 1, "prompt": "default", "prompt_sha256": "0", "model": "m",
         "context_tokens": 40, "tokens_in": 50, "tokens_out": 6, "cost_usd": "0.02",
@@ -97,7 +97,9 @@ def call(**changes: object) -> Call:
         ({"question_type": None, "metadata": {"place": "x" * 500}}, {"place": "x" * LONGEST_LABEL}),
     ],
 )
-def test_the_dimensions_of_an_item(lane: Lane, changes: dict[str, object], expected: dict[str, str]) -> None:
+def test_labels_are_question_type_group_and_scalar_breakdown_fields(
+    lane: Lane, changes: dict[str, object], expected: dict[str, str]
+) -> None:
     assert labels(lane, item(**changes)) == expected
 
 
@@ -110,25 +112,25 @@ def test_the_dimensions_of_an_item(lane: Lane, changes: dict[str, object], expec
         ({"abstention": True, "evidence": Evidence()}, (), "abstention"),
     ],
 )
-def test_without_evidence_retrieval_does_not_apply_and_says_why(
+def test_gold_is_empty_with_a_reason_for_items_without_evidence_or_with_abstention(
     lane: Lane, changes: dict[str, object], ids: tuple[str, ...], reason: str
 ) -> None:
     assert lane.level == "session" or ids == ("answer_0_1",)
     assert gold(replace(lane, level="session"), item(**changes)) == (ids, reason)
 
 
-def test_gold_is_of_the_level_of_the_lane(lane: Lane) -> None:
+def test_gold_ids_are_sessions_or_turns_by_the_level_of_the_lane(lane: Lane) -> None:
     assert gold(replace(lane, level="turn"), item())[0] == ("c0t1",)
 
 
-# ------------------------------------------------------------------ the row
+# ------------------------------------------------------------------ rows
 
 
-def test_a_row_knows_everything_that_metrics_ask(lane: Lane) -> None:
+def test_a_row_has_all_data_that_metrics_read(lane: Lane) -> None:
     verdicts = (Verdict(evaluator="contains", value=1.0, correct=True),)
     row = row_of(
         replace(lane, level="session"), item(metadata={"category": "travel"}), 2,
-        found().timed({"total": 9, "network": 4}), said().timed({"total": 7}), verdicts,
+        found().timed({"total": 9, "network": 4}), answered().timed({"total": 7}), verdicts,
         state=State.CORRECT, judging=[call(), call(outcome="timeout", usage=None, cost_usd=None)],
     )  # fmt: skip
     assert (row.benchmark, row.corpus, row.item_id, row.epoch, row.state) == ("facts", "c0", "q1", 2, State.CORRECT)
@@ -143,12 +145,12 @@ def test_a_row_knows_everything_that_metrics_ask(lane: Lane) -> None:
     assert row.costs_usd == {"answer": "0.02", "judge": "0.001"}
 
 
-def test_a_row_without_an_answer_has_no_answer_facts(lane: Lane) -> None:
+def test_a_row_without_an_answer_has_no_answer_tokens_or_costs(lane: Lane) -> None:
     row = row_of(lane, item(), 1, found(), None, (), state=State.MEASURED, judging=[])
     assert (row.prediction, row.tokens, row.costs_usd) == (None, {}, {})
 
 
-def test_a_search_is_money_only_where_somebody_bills(lane: Lane) -> None:
+def test_a_search_has_a_cost_only_if_it_is_priced(lane: Lane) -> None:
     free = row_of(lane, item(), 1, found(cost_usd="0"), None, (), state=State.MEASURED, judging=[])
     billed = row_of(lane, item(), 1, found(cost_usd="0.5", priced=True), None, (), state=State.MEASURED, judging=[])
     unknown = row_of(lane, item(), 1, found(priced=True), None, (), state=State.MEASURED, judging=[])
@@ -164,12 +166,14 @@ def test_a_search_is_money_only_where_somebody_bills(lane: Lane) -> None:
         ([call(outcome="timeout", cost_usd=None, usage=None)], (None, None), "0"),
     ],
 )
-def test_what_a_judge_used(lane: Lane, calls: list[Call], tokens: object, cost: str | None) -> None:
-    row = row_of(lane, item(), 1, found(), said(), (), state=State.CORRECT, judging=calls)
+def test_tokens_and_costs_of_a_judge_are_summed_over_its_calls(
+    lane: Lane, calls: list[Call], tokens: object, cost: str | None
+) -> None:
+    row = row_of(lane, item(), 1, found(), answered(), (), state=State.CORRECT, judging=calls)
     assert ((row.tokens["judge_in"], row.tokens["judge_out"]), row.costs_usd["judge"]) == (tokens, cost)
 
 
-def test_why_a_search_does_not_count_goes_before_why_an_item_does_not(lane: Lane) -> None:
+def test_the_reason_of_a_search_takes_precedence_over_that_of_the_item(lane: Lane) -> None:
     bare = item(evidence=Evidence())
     row = row_of(
         lane, bare, 1, found(retrieved=None, reason="no_source_ids"), None, (), state=State.MEASURED, judging=[]
@@ -179,13 +183,13 @@ def test_why_a_search_does_not_count_goes_before_why_an_item_does_not(lane: Lane
 
 
 @pytest.mark.parametrize(("abstained", "kind"), [(True, "adversarial"), (False, "one")])
-def test_a_refusal_and_an_adversarial_item_are_marked(lane: Lane, abstained: bool, kind: str) -> None:
+def test_abstained_and_adversarial_items_are_marked(lane: Lane, abstained: bool, kind: str) -> None:
     verdicts = (
         Verdict(evaluator="a", value=0.0, correct=False),
         Verdict(evaluator="b", value=0.0, correct=False, abstained=abstained),
     )
     asked = item(question_type=kind, abstention=True)
-    row = row_of(lane, asked, 1, found(), said(), verdicts, state=State.ABSTAINED, judging=[])
+    row = row_of(lane, asked, 1, found(), answered(), verdicts, state=State.ABSTAINED, judging=[])
     assert (row.abstained, row.adversarial, row.answerable) == (abstained, kind == "adversarial", False)
 
 
@@ -202,7 +206,7 @@ def test_a_refusal_and_an_adversarial_item_are_marked(lane: Lane, abstained: boo
         ("unsupported", State.UNSUPPORTED, "ok"),
     ],
 )
-def test_an_item_that_failed_keeps_what_a_page_shows_of_it(lane: Lane, kind: str, state: State, outcome: str) -> None:
+def test_a_failed_item_keeps_labels_gold_and_item_data(lane: Lane, kind: str, state: State, outcome: str) -> None:
     key = Key(owner="j", phase=Phase.EVALUATE, corpus="c0", unit="q1")
     entry = failed_row(replace(lane, level="session"), key, item(), Failure(kind=kind, message="why"))
     assert (entry.key, entry.state, entry.outcome, entry.message) == (key, state, outcome, "why")
@@ -212,7 +216,7 @@ def test_an_item_that_failed_keeps_what_a_page_shows_of_it(lane: Lane, kind: str
     assert entry.values == {}
 
 
-def test_an_item_as_pages_show_it(lane: Lane) -> None:
+def test_item_payload_has_question_answers_evidence_and_metadata(lane: Lane) -> None:
     when = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
     assert item_payload(item(question_date=when, metadata={"a": 1}, flags=("odd",))) == {
         "question": "Where?", "answers": ["here", "there"], "question_date": "2026-01-02T03:04:00+00:00",
@@ -221,12 +225,12 @@ def test_an_item_as_pages_show_it(lane: Lane) -> None:
     assert item_payload(item())["question_date"] is None
 
 
-def test_evidence_that_was_not_sent_is_a_fact_of_the_item() -> None:
+def test_evidence_that_was_not_ingested_is_recorded() -> None:
     assert item_data(("a",), "", item(), not_sent=["c0t1"])["not_ingested"] == ["c0t1"]
     assert "not_ingested" not in item_data(("a",), "", item())
 
 
-def test_every_epoch_of_every_job_of_a_lane_that_is_skipped_is_unsupported(lane: Lane) -> None:
+def test_each_epoch_of_each_job_of_a_skipped_lane_is_unsupported(lane: Lane) -> None:
     rows = list(unsupported_rows(replace(lane, skipped="needs wings")))
     (job,) = lane.jobs
     assert [(row.key.unit, row.key.epoch) for row in rows] == [
@@ -240,8 +244,8 @@ def test_every_epoch_of_every_job_of_a_lane_that_is_skipped_is_unsupported(lane:
 # ------------------------------------------------------------------ between item and provider
 
 
-class Of:
-    """As much of an open lane as a mapping looks at."""
+class OpenLaneStub:
+    """The parts of an open lane that ``map_hits`` uses."""
 
     def __init__(self, lane: Lane, *, unbounded: bool = False, price: str | None = None) -> None:
         self.plan, self.provider, self.search_price = lane, Oracle(), price
@@ -265,26 +269,26 @@ def hits(*ids: str) -> tuple[Hit, ...]:
     )
 
 
-def test_a_provider_sees_the_question_and_no_id_of_the_dataset(lane: Lane) -> None:
-    query = query_of(Of(lane), item(id="answer_7"), "Where?")  # type: ignore[arg-type]
+def test_a_query_contains_no_dataset_id(lane: Lane) -> None:
+    query = query_of(OpenLaneStub(lane), item(id="answer_7"), "Where?")  # type: ignore[arg-type]
     assert (query.text, query.k) == ("Where?", 2)
     assert "answer" not in query.key
-    assert query.key == query_of(Of(lane), item(id="answer_7"), "Who?").key  # type: ignore[arg-type]
-    assert query.key != query_of(Of(lane), item(id="answer_8"), "Where?").key  # type: ignore[arg-type]
+    assert query.key == query_of(OpenLaneStub(lane), item(id="answer_7"), "Who?").key  # type: ignore[arg-type]
+    assert query.key != query_of(OpenLaneStub(lane), item(id="answer_8"), "Where?").key  # type: ignore[arg-type]
 
 
-def test_hits_become_the_ids_of_the_dataset_and_are_cut_to_k(lane: Lane) -> None:
+def test_hits_map_to_dataset_ids_and_are_cut_to_k(lane: Lane) -> None:
     own, known = anonymized(), [memory.id for memory in anonymized().memories]
     answer = Found(hits=hits(known[2], known[0], known[1]), requested=2, returned=3)
-    result = map_hits(Of(replace(lane, level="session", unit="session")), own, answer)  # type: ignore[arg-type]
+    result = map_hits(OpenLaneStub(replace(lane, level="session", unit="session")), own, answer)  # type: ignore[arg-type]
     assert result.retrieved == (("s2",), ("s0",))
     assert (result.requested, result.returned, result.flags, len(result.hits)) == (2, 3, ("over_returned",), 2)
 
 
-def test_a_provider_whose_hits_are_not_cut_keeps_them_beyond_k(lane: Lane) -> None:
+def test_hits_beyond_k_of_an_unbounded_provider_are_kept_separately(lane: Lane) -> None:
     own, known = anonymized(), [memory.id for memory in anonymized().memories]
     answer = Found(hits=hits(*known), requested=4, returned=4)
-    whole = Of(replace(lane, level="session", unit="session"), unbounded=True)
+    whole = OpenLaneStub(replace(lane, level="session", unit="session"), unbounded=True)
     result = map_hits(whole, own, answer)  # type: ignore[arg-type]
     assert (result.retrieved, result.beyond) == ((("s0",), ("s1",)), (("s2",), ("s3",)))
     assert (len(result.hits), result.flags) == (4, ())
@@ -299,31 +303,31 @@ def test_a_provider_whose_hits_are_not_cut_keeps_them_beyond_k(lane: Lane) -> No
         ({}, ()),
     ],
 )
-def test_what_is_odd_about_an_answer_is_flagged(lane: Lane, changes: dict[str, int], flags: tuple[str, ...]) -> None:
+def test_unusual_counts_of_hits_are_flagged(lane: Lane, changes: dict[str, int], flags: tuple[str, ...]) -> None:
     known = anonymized().memories[0].id
     values = {"hits": hits(known), "requested": 2, "returned": 1, **changes}
-    assert map_hits(Of(lane), anonymized(), Found(**values)).flags == flags  # type: ignore[arg-type]
+    assert map_hits(OpenLaneStub(lane), anonymized(), Found(**values)).flags == flags  # type: ignore[arg-type]
 
 
-def test_the_same_memory_twice_is_flagged_and_hits_without_ids_are_not(lane: Lane) -> None:
+def test_duplicate_hits_are_flagged_unless_hits_have_no_ids(lane: Lane) -> None:
     known = anonymized().memories[0].id
     twice = Found(hits=hits(known, known), requested=2, returned=2)
-    assert map_hits(Of(lane), anonymized(), twice).flags == ("duplicates",)  # type: ignore[arg-type]
+    assert map_hits(OpenLaneStub(lane), anonymized(), twice).flags == ("duplicates",)  # type: ignore[arg-type]
     bare = Found(hits=hits("", ""), requested=2, returned=2, ids_available=False)
-    result = map_hits(Of(lane), anonymized(), bare)  # type: ignore[arg-type]
+    result = map_hits(OpenLaneStub(lane), anonymized(), bare)  # type: ignore[arg-type]
     assert (result.flags, result.retrieved, result.reason) == ((), None, "no_source_ids")
 
 
 @pytest.mark.parametrize(("price", "cost", "priced"), [(None, None, False), ("0.01", "0.01", True), ("0", "0", True)])
-def test_a_search_costs_what_its_price_says(lane: Lane, price: str | None, cost: str | None, priced: bool) -> None:
-    result = map_hits(Of(lane, price=price), anonymized(), Found(hits=(), requested=2, returned=0))  # type: ignore[arg-type]
+def test_the_cost_of_a_search_is_its_price(lane: Lane, price: str | None, cost: str | None, priced: bool) -> None:
+    result = map_hits(OpenLaneStub(lane, price=price), anonymized(), Found(hits=(), requested=2, returned=0))  # type: ignore[arg-type]
     assert (result.cost_usd, result.priced) == (cost, priced)
 
 
 # ------------------------------------------------------------------ the oracle
 
 
-async def test_the_oracle_gives_the_evidence_and_no_more_than_k() -> None:
+async def test_the_oracle_returns_the_evidence_up_to_k() -> None:
     space = Space(namespace="n", run_id="r", benchmark="b", corpus="c", attempt=1)
     memories = [Memory(id=f"m{at}", content=f"text {at}", when=START) for at in range(3)]
     async with Oracle() as oracle:
@@ -339,7 +343,7 @@ async def test_the_oracle_gives_the_evidence_and_no_more_than_k() -> None:
         assert await oracle.clear(space) == 0
 
 
-async def test_a_run_of_the_oracle_is_the_upper_bound(tmp_path: Path) -> None:
+async def test_a_run_of_the_oracle_is_all_correct(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=4)
     outcome = await world.run(providers="oracle", answering_model="builtin/extractive", run_id="r")
     assert outcome.jobs[0].states == {State.CORRECT: 8}
@@ -347,10 +351,10 @@ async def test_a_run_of_the_oracle_is_the_upper_bound(tmp_path: Path) -> None:
         "r", "select json_extract(e.data, '$.returned') from phase p join entry e on e.id = p.entry where phase = 3"
     )
     assert rows == [(1,)] * 8
-    assert world.query("r", "select count(*) from probe") == [(0,)], "it keeps nothing that could be looked for"
+    assert world.query("r", "select count(*) from probe") == [(0,)], "it stores no memory that a probe could find"
 
 
-# ------------------------------------------------------------------------ what a search costs
+# ------------------------------------------------------------------------ search costs
 
 
 @each_row(
@@ -364,7 +368,7 @@ async def test_a_run_of_the_oracle_is_the_upper_bound(tmp_path: Path) -> None:
         (None, ["0.007", None], None),
     ],
 )
-def test_the_vector_of_a_question_is_part_of_what_its_search_costs(
+def test_the_cost_of_a_query_embedding_is_part_of_the_search_cost(
     price: str | None, calls: list[str | None], cost: str | None
 ) -> None:
     asked = [call(cost_usd=one, role="embedding", outcome="ok") for one in calls]

@@ -1,4 +1,4 @@
-"""Every reason to end early: asked once, a grace, then an end; and a pause file that means this process."""
+"""Stops of a run: reasons, timeout of requests in flight, signals and the pause file."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from tests.small_world import World
         (Stop.MAX_TIME, 3, "stopped"),
     ],
 )
-def test_each_reason_has_its_exit_code_and_state(stop: Stop, code: int, status: str) -> None:
+def test_each_stop_reason_has_its_exit_code_and_state(stop: Stop, code: int, status: str) -> None:
     assert (stop.exit_code, stop.status) == (code, status)
 
 
-def test_the_grace_leaves_time_before_a_container_is_killed() -> None:
+def test_the_stop_timeout_is_shorter_than_that_of_docker() -> None:
     assert GRACE_S == 8, "docker stop gives ten seconds"
 
 
-async def test_the_first_reason_stays_and_is_told_once() -> None:
-    told: list[Stop] = []
-    stopping = StopControl(on_stop=told.append)
+async def test_the_first_stop_reason_is_kept_and_reported_once() -> None:
+    reported: list[Stop] = []
+    stopping = StopControl(on_stop=reported.append)
     assert not stopping.requested
     stopping.request(Stop.MAX_COST)
     stopping.request(Stop.SIGINT)
-    assert (stopping.requested, stopping.reason, told) == (True, Stop.MAX_COST, [Stop.MAX_COST])
+    assert (stopping.requested, stopping.reason, reported) == (True, Stop.MAX_COST, [Stop.MAX_COST])
 
 
-async def test_what_is_in_flight_is_cancelled_when_its_grace_is_over() -> None:
+async def test_requests_in_flight_are_cancelled_after_the_stop_timeout() -> None:
     stopping = StopControl(grace_s=0.05)
     with stopping.scope:
         stopping.request(Stop.SIGTERM)
@@ -53,7 +53,7 @@ async def test_what_is_in_flight_is_cancelled_when_its_grace_is_over() -> None:
     assert stopping.scope.cancelled_caught
 
 
-async def test_what_ends_within_its_grace_is_not_cancelled() -> None:
+async def test_requests_that_end_within_the_stop_timeout_are_not_cancelled() -> None:
     stopping = StopControl(grace_s=20)
     with stopping.scope:
         stopping.request(Stop.SIGTERM)
@@ -61,7 +61,7 @@ async def test_what_ends_within_its_grace_is_not_cancelled() -> None:
     assert not stopping.scope.cancelled_caught
 
 
-async def test_whatever_waits_ends_its_wait_when_the_run_stops() -> None:
+async def test_a_stop_ends_all_waits() -> None:
     stopping = StopControl()
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
@@ -73,7 +73,7 @@ async def test_whatever_waits_ends_its_wait_when_the_run_stops() -> None:
 
 
 @pytest.mark.parametrize(("number", "reason"), [(signal.SIGINT, Stop.SIGINT), (signal.SIGTERM, Stop.SIGTERM)])
-async def test_a_signal_asks_and_the_second_one_ends(number: signal.Signals, reason: Stop) -> None:
+async def test_the_first_signal_requests_a_stop_and_the_second_cancels(number: signal.Signals, reason: Stop) -> None:
     stopping = StopControl()
     with anyio.fail_after(10):
         async with watch_stops(stopping, max_time_s=None):
@@ -87,7 +87,7 @@ async def test_a_signal_asks_and_the_second_one_ends(number: signal.Signals, rea
     assert stopping.reason is reason
 
 
-async def test_the_time_of_a_run_ends_it() -> None:
+async def test_max_time_stops_a_run() -> None:
     stopping = StopControl()
     with anyio.fail_after(10):
         async with watch_stops(stopping, max_time_s=0.02):
@@ -95,7 +95,7 @@ async def test_the_time_of_a_run_ends_it() -> None:
     assert stopping.reason is Stop.MAX_TIME
 
 
-def test_in_a_thread_signals_are_left_to_the_main_one() -> None:
+def test_in_a_thread_signal_handlers_are_not_changed() -> None:
     before = signal.getsignal(signal.SIGINT)
     asked: list[bool] = []
 
@@ -113,7 +113,7 @@ def test_in_a_thread_signals_are_left_to_the_main_one() -> None:
 
 
 async def asked(path: Path, *, before: bool, within_s: float = 0.1) -> StopControl:
-    """Watch a pause file that is there before the run is taken, or comes after."""
+    """Watch a pause file that is created before or after the run is locked."""
     stopping = StopControl()
     if before:
         path.touch()
@@ -126,13 +126,13 @@ async def asked(path: Path, *, before: bool, within_s: float = 0.1) -> StopContr
     return stopping
 
 
-async def test_a_pause_file_is_obeyed_and_taken_away(tmp_path: Path) -> None:
+async def test_a_pause_file_pauses_the_run_and_is_removed(tmp_path: Path) -> None:
     path = tmp_path / "pause"
     assert (await asked(path, before=False, within_s=10)).reason is Stop.PAUSED
     assert not path.exists()
 
 
-async def test_a_pause_file_is_looked_for_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_pause_file_is_checked_repeatedly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.LOOK_EVERY_S == 1
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.01)
     stopping, path = StopControl(), tmp_path / "pause"
@@ -146,13 +146,13 @@ async def test_a_pause_file_is_looked_for_again_and_again(tmp_path: Path, monkey
     assert stopping.reason is Stop.PAUSED
 
 
-async def test_a_pause_file_from_before_was_meant_for_another_process(tmp_path: Path) -> None:
+async def test_a_pause_file_of_an_earlier_process_is_removed_without_a_pause(tmp_path: Path) -> None:
     path = tmp_path / "pause"
     assert not (await asked(path, before=True)).requested
     assert not path.exists()
 
 
-async def test_a_pause_that_is_asked_anew_while_the_run_is_taken_counts(tmp_path: Path) -> None:
+async def test_a_pause_request_while_the_run_is_locked_is_applied(tmp_path: Path) -> None:
     path, stopping = tmp_path / "pause", StopControl()
     path.touch()
     pause = PauseFile(path)
@@ -163,7 +163,7 @@ async def test_a_pause_that_is_asked_anew_while_the_run_is_taken_counts(tmp_path
     assert stopping.reason is Stop.PAUSED
 
 
-async def test_a_resume_is_not_paused_by_what_its_killed_process_was_asked(tmp_path: Path) -> None:
+async def test_a_resume_ignores_the_pause_file_of_its_killed_process(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=4)
     first = await world.run(providers="bm25", phases="search", run_id="r")
     (first.folder / "pause").touch()

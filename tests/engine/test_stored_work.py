@@ -1,4 +1,4 @@
-"""Which of a run's rows can be used again: what failed and where, what is whole, what it all rests on."""
+"""Stored work of a run: failed phases, complete items, and settings that it depends on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def forked(world: World, start: Phase = Phase.ANSWER, **flags: object) -> 
 
 
 def ended(**outcomes: str) -> dict[Phase, JournaledPhase]:
-    """Phases of an item by name with how they ended."""
+    """Return phases of an item with their outcomes."""
     return {
         Phase(name): JournaledPhase(key=Key(owner="o", phase=Phase(name), corpus="c", unit="q"), outcome=outcome)
         for name, outcome in outcomes.items()
@@ -68,11 +68,13 @@ def ended(**outcomes: str) -> dict[Phase, JournaledPhase]:
         (ended(search="ok", answer="ok", evaluate="ok"), Phase.EVALUATE),
     ],
 )
-def test_the_phase_in_which_an_item_failed(phases: Mapping[Phase, JournaledPhase], failed: Phase) -> None:
+def test_failed_phase_is_the_phase_in_which_an_item_failed(
+    phases: Mapping[Phase, JournaledPhase], failed: Phase
+) -> None:
     assert failed_phase(phases) is failed
 
 
-async def test_what_failed_is_found_by_phase_and_by_name(world: World) -> None:
+async def test_failed_items_are_selected_by_phase_and_id(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("ready", at=0, error="NotReady")
     store.fails("search", at=1, error="Rejected")
@@ -86,25 +88,25 @@ async def test_what_failed_is_found_by_phase_and_by_name(world: World) -> None:
     assert await failed_items(folder_of(world), phase=Phase.SEARCH, items=["c0q1"]) == frozenset()
 
 
-async def test_only_whole_items_can_be_built_upon(world: World) -> None:
+async def test_stored_items_are_items_with_all_epochs(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("search", at=2, error="Rejected")
     await run(world, epochs=2, limit=3)
     lost = {call["text"] for call in store.calls("search")[2:3]}
     assert len(lost) == 1
     stored = await stored_items(folder_of(world), Phase.ANSWER)
-    assert len(stored) == 2, "one epoch of the third is not there"
+    assert len(stored) == 2, "one epoch of the third item is missing"
     assert await stored_items(folder_of(world), Phase.EVALUATE) == stored
 
 
-async def test_a_run_without_answers_has_searches_to_build_upon(world: World) -> None:
+async def test_a_run_without_answers_has_stored_searches_only(world: World) -> None:
     ScriptedStore.install(world)
     await run(world, phases="search")
     assert len(await stored_items(folder_of(world), Phase.ANSWER)) == 8
     assert await stored_items(folder_of(world), Phase.EVALUATE) == frozenset()
 
 
-async def test_a_fork_copies_rows_and_texts_and_no_calls(world: World) -> None:
+async def test_a_fork_copies_searches_and_makes_no_provider_call(world: World) -> None:
     store = ScriptedStore.install(world)
     first = await run(world)
     store.forget_calls()
@@ -117,7 +119,7 @@ async def test_a_fork_copies_rows_and_texts_and_no_calls(world: World) -> None:
         assert new.meta.plan_digest != old.meta.plan_digest
 
 
-async def test_a_fork_from_evaluate_copies_answers_too(world: World) -> None:
+async def test_a_fork_from_evaluate_copies_answers(world: World) -> None:
     store = ScriptedStore.install(world)
     await run(world)
     store.forget_calls()
@@ -139,7 +141,7 @@ async def test_a_fork_from_evaluate_copies_answers_too(world: World) -> None:
         ({"answer_prompt": "${question}!"}, Phase.EVALUATE, "benchmarks.facts.answer_prompts"),
     ],
 )
-async def test_a_fork_refuses_what_its_rows_do_not_rest_on(
+async def test_a_fork_rejects_changes_of_settings_that_its_rows_depend_on(
     world: World, flags: dict[str, object], start: Phase, path: str
 ) -> None:
     ScriptedStore.install(world)
@@ -152,13 +154,13 @@ async def test_a_fork_refuses_what_its_rows_do_not_rest_on(
 
 
 @pytest.mark.parametrize("flags", [{"context_budget": 70}, {"answer_prompt": "${question} ${retrievedContext}"}])
-async def test_a_fork_from_answer_takes_another_prompt_and_budget(world: World, flags: dict[str, object]) -> None:
+async def test_a_fork_from_answer_accepts_another_prompt_or_budget(world: World, flags: dict[str, object]) -> None:
     ScriptedStore.install(world)
     await run(world, phases="search")
     assert (await forked(world, **flags, phases="search,answer,evaluate")).jobs[0].pending == 0
 
 
-async def test_another_dataset_is_no_base_for_a_rescore(world: World) -> None:
+async def test_a_rescore_with_a_changed_dataset_is_rejected(world: World) -> None:
     ScriptedStore.install(world)
     await run(world)
     path = world.workspace / "datasets/facts.jsonl"
@@ -168,7 +170,7 @@ async def test_another_dataset_is_no_base_for_a_rescore(world: World) -> None:
     assert "benchmarks.facts.dataset.sha256" in {name for name, _, _ in refused.value.changes}
 
 
-async def test_each_rescore_is_a_generation_of_its_own(world: World) -> None:
+async def test_each_rescore_is_a_new_generation(world: World) -> None:
     store = ScriptedStore.install(world)
     await run(world)
     store.forget_calls()
@@ -185,14 +187,14 @@ async def test_each_rescore_is_a_generation_of_its_own(world: World) -> None:
     assert world.query("r", "select count(*) from event where kind = 'rescored'") == [(2,)]
 
 
-async def test_a_run_that_is_not_there_cannot_be_built_upon(world: World) -> None:
+async def test_fork_and_rescore_of_an_unknown_run_are_usage_errors(world: World) -> None:
     with pytest.raises(UsageError, match='there is no run "r"'):
         await forked(world)
     with pytest.raises(UsageError, match='there is no run "r"'):
         await rescored_plan("r", catalog=Catalog.load(world.workspace), flags={}, environment=world.environment)
 
 
-def test_answers_rest_on_more_than_searches() -> None:
+def test_stored_answers_depend_on_more_settings_than_stored_searches() -> None:
     identity = {
         "benchmarks": {"b": {"version": "1", "k": 3, "context_budget": 9, "prompts": {"answer": {"default": "x"}}}},
         "providers": {"p": "digest"}, "settings": {"seed": 1, "metrics": ["mrr"], "selection": {}},

@@ -1,4 +1,4 @@
-"""What a run that will not go on has left at providers is cleared, and nothing else is touched."""
+"""``clear_run`` clears the namespaces that a run left at providers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def folder_of(world: World) -> Path:
 
 
 async def left(world: World) -> list[str]:
-    """The corpora of the run that nobody cleared."""
+    """Return the corpora of the run that are not cleared."""
     async with Reader.open(folder_of(world)) as reader:
         return [corpus for one in await leftovers(reader) for corpus in one.attempts]
 
@@ -35,7 +35,7 @@ async def state(world: World) -> tuple[RunState, str]:
     return status.state, status.reason
 
 
-async def test_every_namespace_that_is_still_held_is_cleared(world: World) -> None:
+async def test_each_remaining_namespace_is_cleared_and_recorded(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never", phases="ingest,index")
     assert len(store.held) == 3
@@ -43,10 +43,10 @@ async def test_every_namespace_that_is_still_held_is_cleared(world: World) -> No
     assert store.held == {}
     rows = world.query("r", "select corpus, data from corpus_row where kind = 'cleared' order by corpus")
     assert [corpus for corpus, _ in rows] == ["c0", "c1", "c2"]
-    assert all('"removed":3' in data for _, data in rows), "how much was there"
+    assert all('"removed":3' in data for _, data in rows), "the number of removed memories"
 
 
-async def test_a_run_that_cleared_up_has_nothing_left(world: World) -> None:
+async def test_a_run_with_cleanup_has_no_namespace_to_clear(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r")
     assert await left(world) == []
@@ -55,7 +55,7 @@ async def test_a_run_that_cleared_up_has_nothing_left(world: World) -> None:
     assert store.calls() == []
 
 
-async def test_a_second_sweep_finds_nothing(world: World) -> None:
+async def test_a_second_clear_makes_no_call(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never")
     await clear_run(world.workspace, folder_of(world), world.environment)
@@ -64,7 +64,7 @@ async def test_a_second_sweep_finds_nothing(world: World) -> None:
     assert store.calls() == []
 
 
-async def test_a_corpus_that_never_began_is_not_cleared(world: World) -> None:
+async def test_a_corpus_without_an_ingest_is_not_cleared(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never", items_of=["c1"])
     assert await left(world) == ["c1"]
@@ -72,7 +72,7 @@ async def test_a_corpus_that_never_began_is_not_cleared(world: World) -> None:
     assert len(store.calls("clear")) == 1
 
 
-async def test_only_the_last_attempt_is_left(world: World) -> None:
+async def test_only_the_last_attempt_of_a_corpus_is_cleared(world: World) -> None:
     store = ScriptedStore.install(world)
     store.fails("ingest", at=1, error="Unavailable")
     await world.run(providers="scripted", run_id="r", cleanup="never", items_of=["c0"])
@@ -82,7 +82,7 @@ async def test_only_the_last_attempt_is_left(world: World) -> None:
     assert [call["namespace"] for call in store.calls("clear")] == [held]
 
 
-async def test_a_run_is_afterwards_what_it_was(world: World) -> None:
+async def test_the_state_of_a_run_is_unchanged_by_a_clear(world: World) -> None:
     ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never", phases="search")
     before = await state(world)
@@ -91,7 +91,7 @@ async def test_a_run_is_afterwards_what_it_was(world: World) -> None:
     assert await state(world) == before
 
 
-async def test_what_was_cleared_before_a_refusal_is_written_down(world: World) -> None:
+async def test_namespaces_cleared_before_an_error_are_recorded(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never")
     store.fails("clear", at=1, error="AuthError")
@@ -103,19 +103,19 @@ async def test_what_was_cleared_before_a_refusal_is_written_down(world: World) -
     assert await clear_run(world.workspace, folder_of(world), world.environment) == 2
 
 
-async def test_a_provider_that_cannot_clear_is_not_asked(world: World) -> None:
+async def test_a_provider_that_cannot_clear_is_not_called(world: World) -> None:
     store = ScriptedStore.install(world, clears=False)
     await world.run(providers="scripted", run_id="r")
     assert await clear_run(world.workspace, folder_of(world), world.environment) == 0
     assert store.calls("clear") == []
 
 
-async def test_what_a_built_in_keeps_goes_with_the_folder(world: World) -> None:
+async def test_built_in_providers_have_no_namespace_to_clear(world: World) -> None:
     await world.run(providers="bm25", run_id="r", cleanup="never")
     assert await clear_run(world.workspace, folder_of(world)) == 0
 
 
-async def test_a_run_that_goes_on_is_not_swept(world: World) -> None:
+async def test_a_running_run_is_not_cleared(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never")
     async with Journal.resume(folder_of(world)):
@@ -124,7 +124,7 @@ async def test_a_run_that_goes_on_is_not_swept(world: World) -> None:
     assert len(store.held) == 3
 
 
-async def test_a_provider_that_is_configured_no_more_is_told(world: World) -> None:
+async def test_a_missing_provider_config_is_an_error_with_its_name(world: World) -> None:
     ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never")
     (world.workspace / "configs/providers/scripted.yaml").unlink()
@@ -133,14 +133,14 @@ async def test_a_provider_that_is_configured_no_more_is_told(world: World) -> No
     assert (await state(world))[0] is RunState.COMPLETE
 
 
-async def test_a_run_of_a_range_is_swept_whole(world: World) -> None:
+async def test_each_namespace_of_a_partial_run_is_cleared(world: World) -> None:
     store = ScriptedStore.install(world)
     await world.run(providers="scripted", run_id="r", cleanup="never", start=2, end=4)
     assert await clear_run(world.workspace, folder_of(world), world.environment) == 2
     assert store.held == {}
 
 
-async def test_an_alias_with_a_changed_key_is_the_same_provider_beside_another_one(world: World) -> None:
+async def test_a_provider_named_by_alias_with_changed_settings_is_cleared(world: World) -> None:
     store = ScriptedStore.install(world)
     with (world.workspace / "configs/providers/scripted.yaml").open("a", encoding="utf-8") as file:
         file.write("aliases: [script]\n")
