@@ -1,4 +1,4 @@
-"""A small server that speaks as OpenAI and Anthropic do, for pages that name a model.
+"""A small server with the APIs of OpenAI and Anthropic, for pages that name a model.
 
 It answers with the sentence of the prompt that shares most words with its last line, and judges by containment::
 
@@ -37,7 +37,7 @@ class ModelRequests(BaseHTTPRequestHandler):
         if self.path.endswith("/embeddings"):
             rows = [{"index": i, "embedding": vector(text)} for i, text in enumerate(asked["input"])]
             return {"data": rows, "model": asked["model"], "usage": {"prompt_tokens": 1, "total_tokens": 1}}
-        text = said(asked["messages"][-1]["content"])
+        text = reply_to(asked["messages"][-1]["content"])
         if self.path.endswith("/messages"):
             used = {"input_tokens": 20, "output_tokens": 5}
             content = [{"type": "text", "text": text}]
@@ -56,8 +56,8 @@ class ModelRequests(BaseHTTPRequestHandler):
         """Silent: the tests read what bench prints."""
 
 
-def said(prompt: str) -> str:
-    """A verdict for a judge's prompt, else a sentence of the prompt."""
+def reply_to(prompt: str) -> str:
+    """Return a verdict for the prompt of a judge, else a sentence of the prompt."""
     if "<response>" in prompt:
         expected = _between(prompt, "expected_answer").lower()
         response = _between(prompt, "response").lower()
@@ -71,7 +71,7 @@ def said(prompt: str) -> str:
 
 
 def vector(text: str) -> list[float]:
-    """Words hashed into a few dimensions."""
+    """Return a vector of hashed words."""
     found = [0.0] * DIMENSIONS
     for word in text.lower().split():
         found[hashlib.sha256(word.encode()).digest()[0] % DIMENSIONS] += 1
@@ -85,7 +85,7 @@ def _between(text: str, tag: str) -> str:
 
 @contextmanager
 def model_server() -> Iterator[str]:
-    """Serve on a free port of the loopback interface; gives the address."""
+    """Serve on a free port of the loopback interface; yield the address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), ModelRequests)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)

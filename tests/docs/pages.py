@@ -1,9 +1,9 @@
-"""The fenced blocks of a page, and what running them means.
+"""The fenced blocks of a page, and how they are tested.
 
 | block | meaning |
 |---|---|
 | ``sh`` | commands, run in order in the page's own workspace; each must succeed |
-| ``console`` | ``$ command`` and what it prints, compared; ``...`` stands for anything, ``# exit N`` for a failure |
+| ``console`` | ``$ command`` and what it prints, compared; ``...`` matches anything, ``# exit N`` for a failure |
 | ``python`` | a script, run in the workspace |
 | any language with ``title="PATH"`` | a file; it is written to the workspace |
 | ``sh title="not tested: REASON"`` | commands that cannot run here, and why |
@@ -39,7 +39,7 @@ class Block:
 
     @property
     def untested(self) -> str | None:
-        """Why its commands are not run; None = they are, or it holds none."""
+        """The reason why its commands are not run, if any."""
         return self.title.removeprefix(NOT_TESTED) if self.title.startswith(NOT_TESTED) else None
 
 
@@ -55,7 +55,7 @@ class Step:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """Every fenced block in order."""
+    """Yield all fenced blocks in order."""
     for found in FENCE.finditer(page):
         title = re.search(r'title="([^"]*)"', found["info"])
         indent = re.compile(f"^{found['indent']}", re.M)
@@ -68,7 +68,7 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def steps(block: Block) -> Iterator[Step]:
-    """The commands of a block; a line that ends in a backslash, or an open quote, goes on in the next."""
+    """Yield the commands of a block; a backslash at the end or an open quote continues a line."""
     if block.language == "console":
         yield from _session(block)
         return
@@ -109,7 +109,7 @@ def _exit_code(command: str) -> int:
 
 
 def agrees(expected: Sequence[str], printed: Sequence[str]) -> bool:
-    """Whether the output is the one shown: a line ``...`` stands for any lines, ``...`` within one for any text."""
+    """Tell whether the output matches: a line ``...`` matches any lines, ``...`` in a line any text."""
     if not expected:
         return not printed
     first, *rest = expected
@@ -119,7 +119,7 @@ def agrees(expected: Sequence[str], printed: Sequence[str]) -> bool:
 
 
 def _same(expected: str, printed: str) -> bool:
-    """The width of a column does not matter."""
+    """Compare two lines; the width of columns does not matter."""
     parts = re.split(r"\s*\.\.\.\s*", " ".join(expected.split()))
     pattern = ".*".join(map(re.escape, parts))
     return re.fullmatch(pattern, " ".join(printed.split())) is not None

@@ -19,7 +19,7 @@ MARK = "<<docs-step-ended>>"
 
 
 class Shell:
-    """stdout and stderr come together, as a reader sees them."""
+    """stdout and stderr are merged, as a reader sees them."""
 
     def __init__(self, workspace: Path, environment: Mapping[str, str]) -> None:
         self._bash = subprocess.Popen(
@@ -34,7 +34,7 @@ class Shell:
         )
 
     def run(self, command: str) -> tuple[int, list[str]]:
-        """Give the exit code and the printed lines of one command."""
+        """Return the exit code and the printed lines of one command."""
         assert self._bash.stdin is not None and self._bash.stdout is not None
         self._bash.stdin.write(f"{command}\nprintf '\\n%s %s\\n' '{MARK}' $?\n")
         self._bash.stdin.flush()
@@ -51,7 +51,7 @@ class Shell:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End bash and whatever a page left running in its session."""
+        """End bash and all processes of its session."""
         os.killpg(self._bash.pid, signal.SIGTERM)
         os.killpg(self._bash.pid, signal.SIGKILL)
         self._bash.wait()

@@ -1,4 +1,4 @@
-"""Every command of the documentation runs, in the order of its page, and prints what the page says."""
+"""All commands of the documentation run in the order of their page and print the output of the page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "keys/ROTATION.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUNNABLE = ("sh", "console", "python")
 PORTS = ("9000", "3000")
-"""ports that pages name; each page gets free ones instead, so that pages can run beside anything"""
+"""ports in pages; replaced by free ports, so that pages can be tested at the same time"""
 FILES_OF = re.compile(r"<!-- files of: (\S+) -->")
 
 
@@ -38,7 +38,7 @@ def runs_something(page: Path) -> bool:
 
 
 def is_run(block: Block) -> bool:
-    """A titled block is a file, or says why it is not tested."""
+    """Tell whether a block is run; a titled block is a file or has a reason why it is not tested."""
     return block.language in RUNNABLE and not block.title
 
 
@@ -54,7 +54,7 @@ def models() -> Iterator[str]:
 
 @pytest.fixture
 def environment(tmp_path: Path, models: str) -> dict[str, str]:
-    """What a reader has who followed the page: bench on the PATH, keys of models, a home."""
+    """The environment of a reader of the page: bench on the PATH, keys of models, a home."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
     home = tmp_path / "home"
     home.mkdir()
@@ -78,7 +78,7 @@ def environment(tmp_path: Path, models: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if runs_something(page)], ids=name_of)
-def test_each_command_of_the_page_does_what_the_page_says(
+def test_each_command_of_the_page_prints_the_output_of_the_page(
     page: Path, tmp_path: Path, environment: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     text = page.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def run(shell: Shell, block: Block, workspace: Path, ports: dict[str, str], page
 
 
 def write(block: Block, workspace: Path, ports: dict[str, str]) -> None:
-    """A block with a path as title is a file."""
+    """Write a block that has a path as title."""
     if block.title and block.untested is None:
         path = workspace / block.title
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def write(block: Block, workspace: Path, ports: dict[str, str]) -> None:
 
 
 def with_run(command: str, workspace: Path) -> str:
-    """``RUN_ID`` is the newest run."""
+    """Replace ``RUN_ID`` by the newest run."""
     if "RUN_ID" not in command:
         return command
     wait_for(lambda: any((workspace / "checkpoints").glob("[!.]*")))
@@ -143,7 +143,7 @@ def free_port() -> int:
 
 
 def place_locomo(text: str, workspace: Path, request: pytest.FixtureRequest) -> None:
-    """The download of LoCoMo is the one thing that a page takes from elsewhere."""
+    """Copy LoCoMo, the only download of a page, into the workspace."""
     if re.search(r"^(?!.*# exit).*--benchmarks locomo(?![-\w])", text, re.M):
         shared: Path = request.getfixturevalue("shared")
         target = workspace / "datasets/locomo/locomo10.json"
@@ -174,12 +174,12 @@ def untested() -> Iterator[tuple[str, str]]:
 
 
 @each_row(("place", "reason"), list(untested()))
-def test_a_command_is_left_out_only_for_a_reason_that_the_page_shows(place: str, reason: str) -> None:
+def test_untested_commands_have_a_known_reason(place: str, reason: str) -> None:
     assert reason in REASONS, place
 
 
 @each_row("page", PAGES)
-def test_no_command_hides_in_a_block_that_is_not_run(page: Path) -> None:
+def test_no_command_is_in_a_block_that_is_not_run(page: Path) -> None:
     """A block without a language would be skipped silently."""
     for block in read(page):
         assert block.language, f"{name_of(page)}:{block.line}: a block needs a language; text for what is only shown"

@@ -1,4 +1,4 @@
-"""Reading a page's blocks: what is a command, what is its output, what is a file."""
+"""Parsing of the blocks of a page: commands, outputs and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ name: a
 ```
 
    ```sh
-   bench list   # what there is
+   bench list   # all benchmarks
    bench run \\
      --limit 3
    printf 'two
@@ -37,20 +37,20 @@ def commands(block: Block) -> list[str]:
     return [step.command for step in steps(block)]
 
 
-def test_blocks_keep_language_title_and_line() -> None:
+def test_blocks_have_language_title_and_line() -> None:
     file, shell, session, docker = blocks(PAGE)
     assert (file.language, file.title, file.body, file.line) == ("yaml", "configs/a.yaml", "name: a\n", 3)
     assert shell.title == session.title == ""
     assert docker.untested == "needs Docker" and file.untested is None
 
 
-def test_commands_go_on_over_backslashes_and_open_quotes() -> None:
+def test_commands_continue_after_backslashes_and_in_open_quotes() -> None:
     _, shell, *_ = blocks(PAGE)
-    assert commands(shell) == ["bench list   # what there is", "bench run \\\n  --limit 3", "printf 'two\nlines'"]
+    assert commands(shell) == ["bench list   # all benchmarks", "bench run \\\n  --limit 3", "printf 'two\nlines'"]
     assert [step.line for step in steps(shell)] == [8, 9, 11]
 
 
-def test_a_session_has_outputs_and_exit_codes() -> None:
+def test_a_console_block_has_outputs_and_exit_codes() -> None:
     _, _, session, _ = blocks(PAGE)
     first, second = steps(session)
     assert (first.exit_code, first.output) == (2, ['error: there is no run "x"', "..."])
@@ -71,5 +71,5 @@ def test_a_session_has_outputs_and_exit_codes() -> None:
         (["(a|b)"], ["a"], False),
     ],
 )
-def test_dots_stand_for_anything_and_widths_do_not_matter(shown: list[str], printed: list[str], same: bool) -> None:
+def test_dots_match_any_text_and_column_widths_are_ignored(shown: list[str], printed: list[str], same: bool) -> None:
     assert agrees(shown, printed) is same

@@ -1,4 +1,4 @@
-"""The reference is what the code says, and says all of it."""
+"""The reference pages are generated from the code and complete."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ def made(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", generate.PAGES)
-def test_a_committed_page_equals_what_the_generator_writes(name: str) -> None:
+def test_each_committed_reference_page_equals_the_generated_one(name: str) -> None:
     written = (generate.FOLDER / name).read_text(encoding="utf-8")
     assert written == made(name), "run: python -m docs.site.generate"
 
 
-def test_no_page_of_the_reference_is_written_by_hand() -> None:
+def test_no_reference_page_is_written_by_hand() -> None:
     assert {path.name for path in generate.FOLDER.iterdir()} == set(generate.PAGES)
 
 
 @each_row("command", [name for name, *_ in COMMANDS])
-def test_each_command_has_an_entry(command: str) -> None:
+def test_each_command_has_a_section(command: str) -> None:
     assert re.search(rf"^### bench {command}\b", made("cli.md"), re.M)
 
 
-def test_each_metric_has_a_row() -> None:
+def test_each_metric_is_in_the_reference() -> None:
     page = made("metrics.md")
     assert [info.name for info in catalog() if f"`{info.name}`" not in page] == []
 
 
-def test_an_error_message_is_listed_with_its_hint_and_the_values_of_its_constants() -> None:
+def test_error_messages_are_listed_with_hint_and_values_of_constants() -> None:
     page = made("messages.md")
     assert "| the YAML aliases expand to more than 10000 nodes | write the values out, without aliases |" in page
     assert "| limit={text} is not valid: expected 1 to 500 | remove it for the default 50 |" in page
     assert "| write ${{name}\\|default:''} |" in page
 
 
-def test_each_variable_that_the_code_reads_is_described(root: Path) -> None:
+def test_each_environment_variable_of_the_code_is_documented(root: Path) -> None:
     page = made("environment-variables.md")
     for path in (root / "bench").rglob("*.py"):
         source = path.read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_each_variable_that_the_code_reads_is_described(root: Path) -> None:
 
 
 @each_row("name", sorted({path.stem for path in benchmarkpage.FOLDER.glob("*.md")} - {"index"}))
-def test_a_page_of_a_benchmark_says_what_its_config_says(name: str) -> None:
+def test_each_benchmark_page_has_the_generated_config_and_its_written_sections(name: str) -> None:
     written = (benchmarkpage.FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert written == benchmarkpage.text(name), "run: python -m docs.site.generate"
     by_hand = written.partition(benchmarkpage.MARK)[0]
@@ -67,10 +67,10 @@ def test_a_page_of_a_benchmark_says_what_its_config_says(name: str) -> None:
     ]  # fmt: skip
     for config in benchmarkpage.configs()[name]:
         assert f"## {config.name}\n" in written
-        assert config.published.differs or config.extends, "what is computed here instead, and why"
+        assert config.published.differs or config.extends, "what is computed here instead"
 
 
-def test_each_public_benchmark_has_a_page_and_each_page_a_benchmark() -> None:
+def test_each_public_benchmark_has_a_page_and_vice_versa() -> None:
     pages = {path.stem for path in benchmarkpage.FOLDER.glob("*.md")} - {"index"}
     assert pages == set(benchmarkpage.configs())
     assert (benchmarkpage.FOLDER / "index.md").read_text(encoding="utf-8") == benchmarkpage.index()
@@ -80,7 +80,7 @@ def test_each_public_benchmark_has_a_page_and_each_page_a_benchmark() -> None:
     assert named | ours == {entry.name for entry in catalog.benchmarks()}
 
 
-def test_the_list_of_benchmarks_names_their_pages(root: Path) -> None:
+def test_bench_list_names_the_page_of_each_benchmark(root: Path) -> None:
     from bench.cli.commands.list import benchmarks
 
     pages = {row["name"]: row["docs"] for row in benchmarks(root)}

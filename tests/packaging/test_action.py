@@ -1,4 +1,4 @@
-"""The GitHub Action and the pre-commit hook: their shell steps work as they are written."""
+"""The GitHub Action and the pre-commit hook: their shell steps work as written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def action(root: Path) -> dict[str, Any]:
     return found
 
 
-def test_no_input_of_a_pull_request_is_pasted_into_a_shell(action: dict[str, Any]) -> None:
+def test_no_step_of_the_action_expands_an_expression_in_its_shell_script(action: dict[str, Any]) -> None:
     assert all("${{" not in step["run"] for step in action["runs"]["steps"])
 
 
@@ -43,7 +43,7 @@ def shell(step: dict[str, Any], folder: Path, **variables: str) -> int:
     return subprocess.run(["bash", "-c", script], cwd=folder, env=environment, capture_output=True).returncode
 
 
-def test_the_steps_run_compare_and_comment(action: dict[str, Any], tmp_path: Path) -> None:
+def test_the_steps_of_the_action_run_compare_and_comment(action: dict[str, Any], tmp_path: Path) -> None:
     _, run, report, comment = action["runs"]["steps"]
     (tmp_path / "ci.yaml").write_text(RUN_FILE, encoding="utf-8")
     assert shell(run, tmp_path, RUN_FILE="ci.yaml", RUN_ID="commit") == 0
@@ -63,7 +63,7 @@ def test_the_steps_run_compare_and_comment(action: dict[str, Any], tmp_path: Pat
     assert "pr comment 7 --repo me/mine --body-file bench-comment.md" in (tmp_path / "called").read_text()
 
 
-def test_the_hook_checks_the_files_that_it_names(root: Path, tmp_path: Path) -> None:
+def test_the_pre_commit_hook_validates_the_given_files(root: Path, tmp_path: Path) -> None:
     (hook,) = YAML(typ="safe").load((root / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     broken = tmp_path / "configs/runs/ci.yaml"
     broken.parent.mkdir(parents=True)

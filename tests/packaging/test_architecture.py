@@ -1,4 +1,4 @@
-"""The architecture page says what the import graph is."""
+"""The architecture page matches the import graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.docs.pages import blocks
 from tests.sources import nodes
 
 FACES = {"__init__", "__main__", "api"}
-"""modules that may see everything"""
+"""modules that may import any package"""
 Graph = dict[str, set[str]]
 
 
@@ -26,14 +26,14 @@ def page(root: Path) -> str:
 
 @pytest.fixture(scope="module")
 def layers(page: str) -> list[str]:
-    """The lines of the layers' block, top first."""
+    """Return the lines of the block of layers, top first."""
     (block,) = [block for block in blocks(page) if block.body.startswith("cli\n")]
     return block.body.splitlines()
 
 
 @pytest.fixture(scope="module")
 def imports() -> Graph:
-    """Room to everything that it imports anywhere: rooms as ``bench.NAME``, packages by name."""
+    """Return package -> all its imports: own packages as ``bench.NAME``, libraries by name."""
     graph: Graph = defaultdict(set)
     for path, found in nodes().items():
         room = path.parts[1].removesuffix(".py")
@@ -54,13 +54,13 @@ def _imported(module: Iterable[ast.AST]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", ["architecture.md", "CONTRIBUTING.md"])
-def test_a_file_of_the_code_that_a_page_names_exists(name: str, root: Path) -> None:
+def test_files_that_a_page_names_exist(name: str, root: Path) -> None:
     named = set(re.findall(r"`(bench/[\w./]+)`", (root / "docs" / name).read_text(encoding="utf-8")))
     assert named, name
     assert {path for path in named if "NAME" not in path and not (root / path).exists()} == set()
 
 
-def test_the_layers_are_those_that_ci_enforces(layers: list[str], root: Path) -> None:
+def test_the_layers_of_the_page_are_those_that_ci_enforces(layers: list[str], root: Path) -> None:
     contracts = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -68,7 +68,7 @@ def test_the_layers_are_those_that_ci_enforces(layers: list[str], root: Path) ->
     assert layers == [line.replace("(", "").replace(")", "") for line in enforced]
 
 
-def test_every_import_of_the_package_points_down(layers: list[str], imports: Graph) -> None:
+def test_no_package_imports_a_layer_above_it(layers: list[str], imports: Graph) -> None:
     height = {room: at for at, line in enumerate(layers) for room in re.findall(r"\w+", line)}
     joined = {frozenset(line.split(" : ")) for line in layers if " : " in line}
     for room, names in imports.items():
@@ -78,7 +78,7 @@ def test_every_import_of_the_package_points_down(layers: list[str], imports: Gra
                 assert down, f"{room} imports {other}"
 
 
-def test_every_room_has_its_row(page: str, layers: list[str], root: Path) -> None:
+def test_each_package_has_a_row_in_the_page(page: str, layers: list[str], root: Path) -> None:
     rows = re.findall(r"^\| `(\w+)` \| [^`]", page, re.M)
     rooms = [room for line in layers for room in re.findall(r"\w+", line)]
     assert sorted(rows) == sorted(rooms)
@@ -89,7 +89,7 @@ def test_every_room_has_its_row(page: str, layers: list[str], root: Path) -> Non
     assert found - beside == set(rooms) - beside
 
 
-def test_a_library_is_imported_where_the_page_says_and_nowhere_else(page: str, imports: Graph) -> None:
+def test_libraries_are_imported_only_in_the_packages_that_the_page_lists(page: str, imports: Graph) -> None:
     rows = re.findall(r"^\| `(\w+)` \| ((?:`\w+`(?:, )?)+) \|$", page, re.M)
     assert len(rows) > 5
     for library, rooms in rows:
@@ -100,5 +100,5 @@ def test_a_library_is_imported_where_the_page_says_and_nowhere_else(page: str, i
 @pytest.mark.parametrize(
     ("room", "never"), [("engine", "report"), ("report", "engine"), ("report", "http"), ("metrics", "journal")]
 )
-def test_what_the_page_rules_out_is_not_there(imports: Graph, room: str, never: str) -> None:
+def test_imports_that_the_page_excludes_do_not_exist(imports: Graph, room: str, never: str) -> None:
     assert f"bench.{never}" not in imports[room]

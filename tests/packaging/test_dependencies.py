@@ -1,4 +1,4 @@
-"""What pyproject asks for is what the package imports: nothing more, nothing less."""
+"""The dependencies in pyproject.toml are exactly the imported packages."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ CALLED = {
 }
 """distributions whose package has another name"""
 FROM_OTHERS = {
-    "dask",  # what distributed is the scheduler of
-    "langgraph",  # the store that langmem writes to, and asks for
-    "loguru",  # what fastembed logs with, and asks for
-    "markupsafe",  # jinja2's own text type
-    "openai",  # the client that mem0ai asks for
-    "pydantic_core",  # pydantic's errors, pinned by it to the digit
-    "yarl",  # aiohttp's own addresses
+    "dask",  # distributed is its scheduler
+    "langgraph",  # the store of langmem, which requires it
+    "loguru",  # the logger of fastembed, which requires it
+    "markupsafe",  # the text type of jinja2
+    "openai",  # the client of mem0ai, which requires it
+    "pydantic_core",  # errors of pydantic, which pins it exactly
+    "yarl",  # URLs of aiohttp
 }
 
 
 @cache
 def imported() -> frozenset[str]:
-    """Top-level packages that some module of bench imports, at its head or inside a function."""
+    """Return the top-level packages that modules of bench import, also inside functions."""
     found = set()
     for module in nodes().values():
         for node in module:
@@ -63,11 +63,11 @@ def package_of(requirement: str) -> str:
 
 
 @each_row("requirement", project()["dependencies"])
-def test_every_dependency_is_imported_somewhere(requirement: str) -> None:
-    assert package_of(requirement) in imported(), f"{requirement} earns no place"
+def test_each_dependency_is_imported(requirement: str) -> None:
+    assert package_of(requirement) in imported(), f"{requirement} is not imported"
 
 
-def test_everything_that_is_imported_is_asked_for() -> None:
+def test_each_imported_package_is_a_dependency() -> None:
     asked = {package_of(one) for one in project()["dependencies"]}
     for extra in project()["optional-dependencies"].values():
         asked |= {package_of(one) for one in extra}

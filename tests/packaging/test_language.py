@@ -1,4 +1,4 @@
-"""What users and engineers read is plain technical English: words that need a second reading are not used."""
+"""Messages, docstrings and pages are plain technical English."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ def _texts() -> Iterator[tuple[str, str]]:
             yield f"{path.relative_to(ROOT).as_posix()}:{number}", line
 
 
-def test_messages_docstrings_and_pages_use_no_word_that_needs_a_second_reading() -> None:
+def test_messages_docstrings_and_pages_contain_no_unclear_word() -> None:
     found = [f"{place}: {match[0]}" for place, text in _texts() for match in UNCLEAR.finditer(text)]
     assert found == [], "write it in plain words"
 

@@ -1,4 +1,4 @@
-"""The layout of the code: what lets a reader find a line from the tree alone."""
+"""The layout of the code: names, sizes and imports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.settings import VARIABLE
 from tests.sources import nodes
 
 
-def test_a_class_name_stands_for_one_class() -> None:
+def test_class_names_are_unique() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path, found in nodes().items():
         for node in found:
@@ -22,7 +22,7 @@ def test_a_class_name_stands_for_one_class() -> None:
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_python_is_parsed_in_one_place_where_threads_wait_for_each_other() -> None:
+def test_python_source_is_parsed_only_under_the_lock_of_python_tree() -> None:
     calls = [
         ast.unparse(node)
         for found in nodes().values()
@@ -35,7 +35,7 @@ def test_python_is_parsed_in_one_place_where_threads_wait_for_each_other() -> No
     assert raw == ["ast.parse(source, mode=mode)"]
 
 
-def test_a_function_is_read_on_one_screen() -> None:
+def test_no_function_has_more_than_60_lines() -> None:
     long = {
         f"{path}:{node.lineno} {node.name}": lines
         for path, found in nodes().items()
@@ -46,7 +46,7 @@ def test_a_function_is_read_on_one_screen() -> None:
     assert long == {}
 
 
-def test_a_room_has_at_most_twenty_modules() -> None:
+def test_no_package_has_more_than_20_modules() -> None:
     sizes = Counter(path.parent for path in nodes() if path.name != "__init__.py")
     assert {str(room): size for room, size in sizes.items() if size > 20} == {}
 
@@ -54,7 +54,7 @@ def test_a_room_has_at_most_twenty_modules() -> None:
 ROOMS = tuple(f"bench/{room}" for room in ("journal", "plan", "report", "receipt", "web", "cli"))
 
 
-def test_no_plain_dictionary_is_between_journal_and_page() -> None:
+def test_documents_in_code_are_classes_and_not_plain_dictionaries() -> None:
     """A document that code reads has a class; any other JSON object is `bench.scalars.Json`."""
     plain = [
         f"{path}:{node.lineno}"
@@ -68,8 +68,8 @@ def test_no_plain_dictionary_is_between_journal_and_page() -> None:
     assert plain == []
 
 
-def test_no_option_of_an_adapter_takes_a_variable_that_its_file_does_not_mention() -> None:
-    """A default in the code would be seen by no plan; a file says it."""
+def test_no_default_of_an_adapter_option_uses_an_environment_variable() -> None:
+    """A default in the code would not be part of the plan, so the config file must contain it."""
     hidden = [
         f"{path.name}:{node.lineno}"
         for path, found in nodes().items()
@@ -81,7 +81,7 @@ def test_no_option_of_an_adapter_takes_a_variable_that_its_file_does_not_mention
 
 
 def imported(module: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
-    """The modules of the program that one imports, wherever in its text."""
+    """Yield the modules of the program that a module imports anywhere in its text."""
     for node in module:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in names)
@@ -91,8 +91,8 @@ def imported(module: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
                 yield inner if inner in names else node.module
 
 
-def test_no_module_imports_itself_by_way_of_others() -> None:
-    """An import in a function or under TYPE_CHECKING counts too: it would only hide the circle."""
+def test_modules_have_no_import_cycle() -> None:
+    """Imports in functions and under TYPE_CHECKING count too, because they would only hide a cycle."""
     modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): found for path, found in nodes().items()}
     graph = {name: set(imported(found, set(modules))) for name, found in modules.items()}
     try:

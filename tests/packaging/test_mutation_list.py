@@ -1,4 +1,4 @@
-"""The list of mutations keeps up with the program."""
+"""The list of mutations matches the program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.mutations import mutations
 
 
-def test_each_mutation_changes_a_line_that_is_there_once(root: Path) -> None:
+def test_each_mutation_changes_one_existing_line_and_names_existing_tests(root: Path) -> None:
     for mutation in mutations():
         text = (root / mutation.path).read_text(encoding="utf-8")
         assert mutation.applied_to(text) != text

@@ -1,4 +1,4 @@
-"""A table that runs in one test: every row runs, and one that fails is named with its values."""
+"""``each_row``: all rows run in one test, and failed rows are reported with their values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def notes(failure: BaseException) -> list[str]:
     return failure.__notes__
 
 
-def test_every_row_runs_and_those_that_fail_are_named() -> None:
+def test_all_rows_run_and_failed_rows_are_reported_with_their_values() -> None:
     seen = []
 
     @each_row("number, text", [(1, "a"), (2, "b"), (3, "c")])
@@ -33,7 +33,7 @@ def test_every_row_runs_and_those_that_fail_are_named() -> None:
     ]
 
 
-def test_one_failure_is_raised_as_it_is() -> None:
+def test_a_single_failure_is_raised_unchanged() -> None:
     @each_row("value", [(1, 2), (3, 4)])
     def of(value: tuple[int, int]) -> None:
         with pytest.raises(ZeroDivisionError):
@@ -44,7 +44,7 @@ def test_one_failure_is_raised_as_it_is() -> None:
     assert notes(caught.value) == ["row 0: value=(1, 2)"]
 
 
-async def test_two_tables_run_every_combination_also_of_a_coroutine() -> None:
+async def test_two_tables_run_all_combinations_also_of_a_coroutine() -> None:
     seen = []
 
     @each_row("one", "ab")
@@ -59,7 +59,7 @@ async def test_two_tables_run_every_combination_also_of_a_coroutine() -> None:
     assert notes(caught.value) == ["row 1: two=2", "row 1: one='b'"]
 
 
-def test_a_row_has_its_own_folder_and_its_own_secrets(tmp_path: Path) -> None:
+def test_each_row_has_its_own_folder_and_process_state(tmp_path: Path) -> None:
     @each_row("number", range(2))
     def of(number: int, tmp_path: Path) -> None:
         assert not events.redactor.knows_any
@@ -99,7 +99,7 @@ def test_a_timeout_ends_the_table() -> None:
     assert seen == [0]
 
 
-def test_names_that_the_test_does_not_take_are_refused() -> None:
+def test_names_that_are_not_parameters_of_the_test_are_rejected() -> None:
     with pytest.raises(TypeError, match=r"no parameters \['text'\]"):
 
         @each_row("number, text", [(1, "a")])

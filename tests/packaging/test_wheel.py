@@ -1,4 +1,4 @@
-"""K1: the wheel in an empty environment, from an empty folder, without a checkout in sight."""
+"""K1: the wheel in an empty environment and folder, without a checkout."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_K1_every_shipped_config_and_dataset_is_in_the_wheel(wheel: Path, root: Path) -> None:
+def test_K1_the_wheel_contains_each_shipped_config_and_dataset(wheel: Path, root: Path) -> None:
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("bench/_data/")}
     tracked = subprocess.run(
         ["git", "ls-files", "configs", "datasets/*/*"], cwd=root, check=True, capture_output=True, text=True
@@ -53,7 +53,7 @@ def test_K1_every_shipped_config_and_dataset_is_in_the_wheel(wheel: Path, root: 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The ``bin`` of a new environment that has the wheel, and the packages of this one in place of a download."""
+    """Return the ``bin`` of a new environment with the wheel and the packages of this environment."""
     home = tmp_path_factory.mktemp("fresh")
     venv.create(home, symlinks=True)
     python = [sys.executable, "-m", "pip", "--python", str(home)]
@@ -79,7 +79,7 @@ def test_K1_the_installed_program_works_in_an_empty_folder(installed: Path, tmp_
     assert "bench run" in found["--help"]
 
 
-def test_K1_the_wheel_has_the_name_that_the_install_line_asks_for(installed: Path, root: Path) -> None:
+def test_K1_the_wheel_has_the_package_and_program_name_of_the_readme(installed: Path, root: Path) -> None:
     assert (installed / "memorybench").is_file(), "uvx and pipx run the program that has the package's name"
     readme = (root / "README.md").read_text(encoding="utf-8")
     assert "pip install memorybench" in readme and "uvx memorybench" in readme

@@ -1,4 +1,4 @@
-"""The suite's modules stand beside each other in ``perf/``, which is no package."""
+"""Make the modules of ``perf/`` importable; it is not a package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of real systems says of each how it compares with exact cosine, and what could not be measured."""
+"""The table of real systems: comparison with exact cosine search, and failures."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ EXACT = FleetRow(system="vector", metrics={"hit_at_10": 0.9, "ndcg_at_10": 0.7})
         (0.99, 0.8, "other units", "+0.1000: other units"),
     ],
 )
-def test_a_row_says_how_it_compares_with_exact_cosine(hit: float, ndcg: float, why: str, note: str) -> None:
+def test_a_row_shows_the_difference_to_exact_cosine_search(hit: float, ndcg: float, why: str, note: str) -> None:
     assert _against(FleetRow(system="s", metrics={"hit_at_10": hit, "ndcg_at_10": ndcg}), EXACT, why) == note
 
 
-def test_what_failed_is_a_row_with_its_reason() -> None:
+def test_a_failed_system_is_a_row_with_its_reason() -> None:
     failed = FleetRow(system="chroma", note="failed: it did not start")
     line = table([EXACT, failed]).splitlines()[-1]
     assert line.startswith("chroma ") and line.endswith(" failed: it did not start")
 
 
-def test_an_unknown_system_is_refused_before_anything_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_system_is_rejected_before_an_installation(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["chrome"]) == 2
     assert "known: chroma, pgvector" in capsys.readouterr().err
 
 
-def test_every_system_is_installed_with_a_pinned_version() -> None:
+def test_each_system_has_a_pinned_version() -> None:
     packages = servers.PACKAGES | servers.OPT_IN
     for system in SYSTEMS.values():
         assert "==" in packages[system.package][0]

@@ -1,12 +1,12 @@
-"""The budget of an item, in calls: the same on every machine and under any load."""
+"""The budget of function calls per item; it does not depend on machine and load."""
 
 from __future__ import annotations
 
 import hot_path
 
 
-def test_no_part_of_the_program_makes_more_calls_for_an_item_than_its_budget() -> None:
-    """The least of three counts: how many rows a write of the journal brings together depends on the load."""
+def test_no_part_of_the_program_exceeds_its_budget_of_calls_per_item() -> None:
+    """Use the smallest of three counts, because the number of rows per journal write depends on the load."""
     counts: list[dict[str, float]] = []
     while len(counts) < 3 and (not counts or hot_path.over_budget(counts[-1])):
         counts.append(hot_path.per_item(10, 30))
@@ -14,7 +14,7 @@ def test_no_part_of_the_program_makes_more_calls_for_an_item_than_its_budget() -
     assert not hot_path.over_budget(found), hot_path.table(found)
 
 
-def test_a_part_over_its_budget_is_named_in_the_table() -> None:
+def test_a_part_above_its_budget_is_marked_in_the_table() -> None:
     found = {part: float(hot_path.budget_of(part)) for part in (*hot_path.PARTS, hot_path.REST)}
     assert not hot_path.over_budget(found)
     found["progress"] += 1

@@ -1,4 +1,4 @@
-"""The measuring tools measure: counters of the stub, medians, what is gated, and what a measured run does."""
+"""The measuring tools: counters of the stub, medians, goals, and measured runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def post(url: str, body: bytes = b"{}") -> int:
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_the_stub_counts_calls_and_the_most_in_flight() -> None:
+def test_the_stub_counts_calls_and_the_maximum_in_flight() -> None:
     with stub(latency_ms=200) as url, ThreadPoolExecutor(5) as workers:
         assert list(workers.map(post, [f"{url}/search"] * 5)) == [200] * 5
         seen = stats(url, forget=True)
@@ -46,7 +46,7 @@ def test_the_stub_counts_calls_and_the_most_in_flight() -> None:
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_the_stub_knows_who_came_back_before_retry_after() -> None:
+def test_the_stub_counts_retries_before_retry_after() -> None:
     with stub(faults=1.0) as url:
         refused = next(body for number in range(50) if post(url, body := str(number).encode()) == 429)
         post(url, refused)
@@ -54,7 +54,7 @@ def test_the_stub_knows_who_came_back_before_retry_after() -> None:
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_the_stub_plays_the_same_faults_every_time() -> None:
+def test_the_stub_repeats_the_same_faults() -> None:
     answers = []
     for _ in range(2):
         with stub(faults=0.3) as url:
@@ -63,7 +63,7 @@ def test_the_stub_plays_the_same_faults_every_time() -> None:
     assert {0, 200, 429, 503} == set(answers[0])
 
 
-def test_medians_come_from_floor_and_ours_in_turns() -> None:
+def test_interleaved_alternates_and_returns_both_medians() -> None:
     order: list[str] = []
     floors, ours = iter([3.0, 1.0, 2.0]), iter([5.0, 40.0, 6.0])
 
@@ -75,7 +75,7 @@ def test_medians_come_from_floor_and_ours_in_turns() -> None:
     assert order == ["floor", "ours"] * 3
 
 
-def test_a_skipped_measure_is_said_aloud() -> None:
+def test_a_skipped_measure_is_in_the_table_with_its_reason() -> None:
     text = table(
         [Figure(id="P6", what="scan", value=0.3, goal="<= 0.5 s", ok=True), Skipped(id="P5", why="needs root")]
     )
@@ -84,7 +84,7 @@ def test_a_skipped_measure_is_said_aloud() -> None:
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_the_median_of_several_runs_is_judged_and_shown_with_its_spread(tmp_path: Path) -> None:
+def test_markdown_of_several_runs_shows_median_spread_and_goal(tmp_path: Path) -> None:
     for name, wall, calls in (("a", 1.01, 1500), ("b", 1.09, 1700), ("c", 1.03, None)):
         figures = [asdict(Figure(id="P1", what="wall", value=wall, goal="<= 1.04", ok=wall <= 1.04))]
         figures.append(asdict(Skipped(id="P5", why="needs root")))
@@ -106,20 +106,20 @@ def test_the_median_of_several_runs_is_judged_and_shown_with_its_spread(tmp_path
     ]
 
 
-def test_a_figure_that_one_run_could_not_judge_stays_open() -> None:
+def test_a_figure_that_one_run_could_not_judge_has_no_verdict() -> None:
     runs = [[asdict(Figure(id="P1", what="wall", value=1.0, goal="<= 1.04", ok=ok))] for ok in (True, None)]
     assert [one.ok for one in medians(runs) if isinstance(one, Figure)] == [None]
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_an_unknown_measure_is_refused() -> None:
+def test_an_unknown_measure_is_rejected() -> None:
     command = [sys.executable, str(PERF / "run.py"), "--only", "P99"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 2
     assert "P99" in found.stderr
 
 
-async def test_a_filled_journal_is_scanned_and_folded_whole(tmp_path: Path) -> None:
+async def test_a_filled_journal_is_scanned_and_folded_completely(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     await fill(folder, 400)
     assert (await scan(folder))["found"] == 400
@@ -128,7 +128,7 @@ async def test_a_filled_journal_is_scanned_and_folded_whole(tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_a_measured_run_costs_four_calls_an_item_as_its_floor_does(tmp_path: Path) -> None:
+def test_a_measured_run_makes_the_same_calls_per_item_as_its_floor(tmp_path: Path) -> None:
     with stub() as url:
         write(tmp_path, items=12, url=url)
         (tmp_path / "url").write_text(url, encoding="utf-8")
@@ -144,7 +144,7 @@ def test_a_measured_run_costs_four_calls_an_item_as_its_floor_does(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_a_real_run_is_not_faster_than_its_prediction_and_not_much_slower() -> None:
+def test_the_wall_time_of_a_real_run_is_near_its_prediction() -> None:
     limits = {"rates": {"add": 10, "search": 20}, "tokens_a_minute": 3_000_000}
     case = Case(name="all", items=24, latency_ms=200, concurrency=8, turns=6, batch=2, k=(3, 5), **limits)
     measured_s, refused, lost = measure(case)
@@ -154,7 +154,7 @@ def test_a_real_run_is_not_faster_than_its_prediction_and_not_much_slower() -> N
 
 
 @pytest.mark.usefixtures("forked_children")
-def test_the_machine_is_named_with_the_figures() -> None:
+def test_figures_include_the_machine() -> None:
     found = json.loads(
         subprocess.run(
             [sys.executable, "-c", "import json, figures; print(json.dumps(figures.machine()))"],
@@ -166,7 +166,7 @@ def test_the_machine_is_named_with_the_figures() -> None:
     assert found["cores"] >= 1
 
 
-def test_a_measured_process_does_not_carry_the_size_of_the_one_that_starts_it(tmp_path: Path) -> None:
+def test_measured_memory_excludes_that_of_the_parent_process(tmp_path: Path) -> None:
     held = bytearray(150 * 2**20)
     say = "import sys; sys.path.insert(0, sys.argv[1]); from usage import peak_mb; print(peak_mb(), file=sys.stderr)"
     found = used_by([sys.executable, "-c", say, str(PERF)], folder=tmp_path, variables=dict(os.environ))
@@ -176,7 +176,7 @@ def test_a_measured_process_does_not_carry_the_size_of_the_one_that_starts_it(tm
     assert float(own) < 100
 
 
-def test_a_command_that_fails_says_so_with_its_words(tmp_path: Path) -> None:
+def test_used_by_raises_with_the_output_of_a_failed_command(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"gave 3:\n(?s:.*)no such thing"):
         used_by(
             [sys.executable, "-c", "import sys; print('no such thing'); sys.exit(3)"],
@@ -185,7 +185,7 @@ def test_a_command_that_fails_says_so_with_its_words(tmp_path: Path) -> None:
         )
 
 
-def test_what_a_command_used_is_its_own(tmp_path: Path) -> None:
+def test_used_by_measures_cpu_wall_time_and_memory_of_the_command(tmp_path: Path) -> None:
     busy = "import time; held = bytearray(60 * 2**20)\nwhile time.process_time() < 0.3: pass"
     found = used_by([sys.executable, "-c", busy], folder=tmp_path, variables=dict(os.environ))
     assert found["cpu_s"] >= 0.3

@@ -1,4 +1,4 @@
-"""The budget of a report, in statements that read every row of an owner: the same on every machine."""
+"""The budget of SQL statements of a report that read all rows of an owner."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.journal.journal_samples import call
 
 ITEMS = 30
 SHARED = 10
-"""of a lane and its answers, and of the journal as a whole"""
+"""statements per lane, its answers, and the journal"""
 OF_A_JOB = 3
-"""its scores, whether they were scored again, and its ledger"""
+"""statements per job: scores, generations and call log"""
 READS_ROWS = re.compile(r"\b(?:FROM|JOIN) (?:phase|entry|score|verdict|call)\b")
 READS_FEW = re.compile(r"\bjson_each\(|\bLIMIT \d|\) <= \(")
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 7])
-async def test_a_report_reads_the_rows_of_each_owner_few_times(tmp_path: Path, n_jobs: int) -> None:
+async def test_a_report_stays_within_its_budget_of_full_reads(tmp_path: Path, n_jobs: int) -> None:
     jobs = [f"perf/stub|m|{number}" for number in range(n_jobs)]
     await fill(tmp_path / "run", jobs)
     scans = await scans_of(tmp_path / "run")
     assert len(scans) <= SHARED + OF_A_JOB * n_jobs, "\n\n".join(scans)
-    assert len(set(scans)) == len(scans), "a statement is asked twice"
+    assert len(set(scans)) == len(scans), "a statement is executed twice"
 
 
 async def fill(folder: Path, jobs: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ async def fill(folder: Path, jobs: Sequence[str]) -> None:
 
 
 async def scans_of(folder: Path) -> list[str]:
-    """The statements of one report that read more than a few rows by their keys."""
+    """Return the statements of one report that read more than a few rows by key."""
     asked: list[str] = []
     async with Reader.open(folder) as opened, open_reading(opened.path) as connection:
         await connection.set_trace_callback(asked.append)

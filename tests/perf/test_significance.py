@@ -1,4 +1,4 @@
-"""The simulation of what a comparison promises, in few rounds, and the measure of its wall time, in few items."""
+"""The simulation of error rates of a comparison, with few rounds, and its wall time, with few items."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.report.comparison.sides import load_side
 from tests.small_journal import Job, made, record
 
 
-def test_equal_systems_are_seldom_told_apart_and_the_mde_is_kept() -> None:
+def test_the_false_positive_rate_is_low_and_the_mde_has_its_power() -> None:
     type_one, promised, own = significance.accuracy_figures(150, spread=0.03, seed=1)
     assert type_one.value <= 0.12 and type_one.gated
     assert promised.value >= 0.7 and promised.gated
@@ -24,19 +24,19 @@ def test_equal_systems_are_seldom_told_apart_and_the_mde_is_kept() -> None:
     assert "(+- " in type_one.what and 0 < float(str(type_one.detail["error"])) < 0.05
 
 
-def test_a_family_of_equal_metrics_seldom_speaks() -> None:
+def test_a_family_of_equal_metrics_rarely_has_a_finding() -> None:
     found = significance.family_figure(200, conversations=8, shared=0.9, seed=1)
     assert found.gated and isinstance(found.value, float) and found.value <= 0.1
 
 
-def test_the_sizes_are_those_of_locomo(shared: Path) -> None:
+def test_the_simulated_sizes_are_those_of_locomo(shared: Path) -> None:
     import json
 
     data = json.loads((shared / "data/locomo10/locomo10.json").read_text(encoding="utf-8"))
     assert tuple(sum(asked["category"] != 5 for asked in one["qa"]) for one in data) == significance.LOCOMO
 
 
-async def test_the_simulation_compares_as_the_program_does(tmp_path: Path) -> None:
+async def test_the_simulation_gives_the_result_of_the_program(tmp_path: Path) -> None:
     world = significance.World.drawn(random.Random(2), 0.03)
     left, right = world.answers(0.05)
     found = significance.compare_metric(significance.ACCURACY, significance.paired(left, right))
@@ -58,7 +58,7 @@ async def test_the_simulation_compares_as_the_program_does(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("metrics", [comparing.ONE, comparing.TEN])
-def test_the_measured_comparison_is_a_whole_one(tmp_path: Path, metrics: tuple[str, ...]) -> None:
+def test_the_measured_comparison_has_wall_and_cpu_time(tmp_path: Path, metrics: tuple[str, ...]) -> None:
     comparing.fill(tmp_path, 300, metrics)
     wall_s, cpu_s = comparing.timed(tmp_path)
     assert wall_s > 0 and cpu_s > 0
