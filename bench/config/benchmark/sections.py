@@ -78,7 +78,7 @@ class FieldStep(ConfigModel):
     by: FieldValue | None = None
     """path of a value in a row of the benchmark; if the value is a list, one row per element is joined, in order"""
     many: bool = False
-    """true: all rows with the key are joined, even if there are none; false: exactly one row must have the key"""
+    """true: all rows with the key are joined, possibly none; false: exactly one row must have the key"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> FieldStep:
