@@ -47,8 +47,7 @@ _BUILT_IN = {
     "random": "bench.providers.builtin.random:Random",
     "no-memory": "bench.providers.builtin.no_memory:NoMemory",
 }
-"""name of each built-in provider -> its class; ``oracle`` is missing because only the engine has the evidence it needs
-"""
+"""class of each built-in provider, by the provider's name; ``oracle`` is missing because it is part of the engine"""
 
 
 def provider_class(config: ProviderConfig) -> ProviderClass:

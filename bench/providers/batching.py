@@ -23,7 +23,7 @@ PIECE_MARK = "#"
 MAX_ITEMS = 10_000
 """maximum number of memories in a batch, for any provider"""
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
-"""positions at which a text may be split: after a paragraph, or else after a sentence, or else after a word"""
+"""ends of paragraphs, sentences and words, at which a text may be split; paragraphs are tried first, words last"""
 
 
 def whole_id(memory_id: str) -> str:
@@ -37,7 +37,8 @@ def whole_id(memory_id: str) -> str:
 def with_split_rule(rule: IngestSection, batching: Batching) -> Batching:
     """Add the config's rule for splitting long memories to ``batching``.
 
-    The rule is ``chunk`` if ``unit: chunk`` is set, else ``split``. Without a rule, return ``batching`` unchanged.
+    The rule is in the section ``chunk`` for ``unit: chunk``, otherwise in the section ``split``. If the config has no
+    rule, return ``batching`` unchanged.
     """
     if rule.unit == "chunk" and rule.chunk is not None:
         size, overlap = rule.chunk.size * CHARS_PER_TOKEN, rule.chunk.overlap * CHARS_PER_TOKEN
@@ -76,7 +77,10 @@ def split_text(text: str, size: int, overlap: int = 0) -> list[str]:
 
 
 def _cut(text: str, start: int, limit: int) -> int:
-    """Return where the piece from ``start`` should end: the last good break in its second half, or ``limit``."""
+    """Return the position at which the piece that begins at ``start`` should end.
+
+    This is the end of a paragraph, sentence or word in the second half of the piece, or ``limit`` if there is none.
+    """
     half = start + (limit - start) // 2
     for pattern in _BREAKS:
         ends = [match.end() for match in pattern.finditer(text, half, limit)]
@@ -86,9 +90,9 @@ def _cut(text: str, start: int, limit: int) -> int:
 
 
 def batch_size(wanted: int | None, max_items: int | None) -> int:
-    """Return the number of memories per add: the benchmark's batch size, limited to the provider's maximum.
+    """Return the number of memories in a batch: the benchmark's batch size, limited to the provider's maximum.
 
-    If only one of the two is set, it is used. If neither is set, the number is 1.
+    If only one of these two numbers is set, return this number. If neither is set, return 1.
     """
     return min(wanted or max_items or 1, max_items or MAX_ITEMS, MAX_ITEMS)
 
@@ -98,7 +102,7 @@ def batches(
 ) -> Iterator[tuple[Memory, ...]]:
     """Group memories into batches within the provider's limits, in order.
 
-    ``wanted`` is the benchmark's batch size; None if it sets none.
+    ``wanted`` is the batch size that the benchmark sets, or None.
     """
     most = MAX_ITEMS if batching.in_process else batch_size(wanted, batching.max_items)
     most = min(most, batching.max_items or MAX_ITEMS)

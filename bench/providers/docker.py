@@ -35,7 +35,7 @@ HEALTH_PAUSE_S = 0.5
 PROBE_S = 5.0
 STOP_S = 60.0
 STARTED, STOPPED = "docker_started", "docker_stopped"
-"""journal events that the run writes when it has started or stopped a service"""
+"""kinds of the events that the run records when it has started or stopped a service"""
 NOT_AVAILABLE = {
     "its daemon does not answer": (
         "cannot connect to the docker daemon",
@@ -143,7 +143,7 @@ class Compose:
         return True
 
     async def up(self) -> None:
-        """Start the service, and write an event about the start to the journal."""
+        """Start the service, and record the start as an event of the run."""
         self.is_ours = True  # from here on: a start that is interrupted may have started it
         try:
             await self._run("up", "-d", self.settings.service)

@@ -1,5 +1,6 @@
-"""mem0 as a library in this process: the package ``mem0ai``, with its own model calls and a vector store in the run's
-folder.
+"""Run mem0 as a library in this process.
+
+The package ``mem0ai`` makes its own model calls, and keeps a vector store in the run's folder.
 
 A run has one ``Memory`` object of mem0, and each namespace is one ``user_id``. The library blocks, so all calls run in
 one separate thread::
@@ -153,7 +154,7 @@ class Mem0Library:
         return len(said["results"])
 
     async def upstream_version(self) -> str:
-        """Return the version of mem0, and its features that missing packages disable."""
+        """Return the version of mem0, and the features that are off because a package is missing."""
         off = [what for module, what in PARTS.items() if find_spec(module) is None]
         return f"mem0ai {version('mem0ai')}" + (f" without {' and '.join(off)}" if off else "")
 

@@ -5,7 +5,7 @@ Example::
     namespace(config, journal=uuid, run_id="r1", benchmark="locomo", lane="locomo/chroma/-", corpus="c0", attempt=1)
     # "bench-locomo-r1-3f2a9c0d1e4b5a67"
 
-``journal`` is the random id of the run's journal. It makes namespaces different if two machines use the same run id.
+``journal`` is a random id that each run creates. So the names differ even if two machines use the same run id.
 """
 
 from __future__ import annotations

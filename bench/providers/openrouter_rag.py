@@ -14,6 +14,6 @@ from bench.providers.rag.provider import Rag
 
 
 class OpenrouterRag(Rag):
-    """A provider that ranks unchanged chunks by vectors; ``strategy`` rrf or weighted also uses BM25."""
+    """A provider that ranks unchanged chunks by vectors. ``strategy: rrf`` and ``strategy: weighted`` also use BM25."""
 
     strategy = "vector"

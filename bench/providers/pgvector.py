@@ -45,7 +45,7 @@ class PgvectorLocal(ConfigModel):
 
 
 class Pgvector:
-    """A provider that stores all namespaces in one table. A memory with an existing id replaces the old one."""
+    """A provider that stores all namespaces in one table. A stored memory with the same id is replaced."""
 
     durability: Durability = "service"
     on_unknown: OnUnknown = "repeat"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 SLOW_STEP_S = 1.0
-"""a step of a coroutine that takes longer, in seconds, is reported"""
+"""a step of a coroutine is reported if it takes more than this number of seconds"""
 RESULT_TYPES: dict[str, tuple[type, ...]] = {
     "ingest": (Ingested,),
     "ready": (Readiness,),
@@ -117,7 +117,7 @@ class GuardedMethod:
     method: Callable[..., object]
     wanted: tuple[type, ...]
     slowest_step_s: float = 0.0
-    """the longest step so far that was reported, in seconds"""
+    """duration in seconds of the longest step that was reported so far"""
 
     async def __call__(self, *arguments: object) -> object:
         work = self.method(*arguments)

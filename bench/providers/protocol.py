@@ -76,9 +76,9 @@ class Batching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The capabilities of a provider. A benchmark runs only if ``operations`` has the names that it requires.
+    """The capabilities of a provider. A benchmark runs only if ``operations`` has every name that it needs.
 
-    Some of the other fields only inform. Some, such as ``max_k``, change how the provider is called.
+    Other fields, such as ``max_k``, change how the provider is called, or are only shown to the user.
     """
 
     operations: frozenset[str] = frozenset({"add_memory", "retrieve_memory"})
@@ -144,7 +144,7 @@ class ProviderContext:
     open_model: Callable[[str], Awaitable[Model]] | None = None
     """opens a language model by its full name, for adapters that let a model enrich stored texts"""
     note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
-    """writes an event of this provider to the journal, given its kind and its data"""
+    """records an event of this provider for the run; the arguments are the kind and the data of the event"""
     services: frozenset[str] = frozenset()
     """compose projects that an earlier process of this run started; this process must stop them"""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
@@ -246,7 +246,7 @@ class Assumes(Protocol):
     """A provider that can also return the result of a batch whose response was lost."""
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """Return the result of a batch that is stored although its response was lost, without any request.
+        """Return, without any request, the result of a stored batch whose response was lost.
 
         ``given`` maps memory ids to the service's ids that a search found.
         """
@@ -271,9 +271,9 @@ class Restores(Protocol):
     """A provider that stores its data in ``run_dir`` and can copy a namespace from another run's folder."""
 
     async def restore(self, space: Space, run_dir: Path) -> None:
-        """Replace the namespace by its copy in the other run's folder ``run_dir``.
+        """Replace the namespace by its copy from ``run_dir``, the folder of another run.
 
-        If that folder has no copy, the namespace becomes empty.
+        If this folder has no copy, the namespace becomes empty.
         """
         ...
 
@@ -343,7 +343,7 @@ def merge_ingested(old: Ingested, new: Ingested) -> Ingested:
 
 
 def within_limits(query: Query, capabilities: Capabilities) -> tuple[Query, tuple[str, ...]]:
-    """Reduce a query to the provider's limits for k and text length; return it, and a flag if its text was cut."""
+    """Return a query within the provider's limits for k and text length, and a flag if the text was cut."""
     k = min(query.k, capabilities.max_k or query.k)
     text, flags = query.text, ()
     if capabilities.max_query_chars is not None and len(text) > capabilities.max_query_chars:
@@ -354,9 +354,9 @@ def within_limits(query: Query, capabilities: Capabilities) -> tuple[Query, tupl
 
 
 def cut_at_word(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of the text, cut at the last space in their second half.
+    """Return the text, cut to at most ``limit`` characters.
 
-    If there is no such space, the text is cut inside a word.
+    The cut is at the last space in the second half of these characters, or inside a word if there is no such space.
     """
     head = text[:limit]
     if text[limit : limit + 1].isspace():

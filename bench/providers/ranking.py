@@ -133,7 +133,7 @@ def _is_spoiled(hit: str, memory: str) -> bool:
 
 
 def _recoded(text: str, wrong: str) -> str:
-    """Undo the reading of UTF-8 text in the encoding ``wrong``; return NUL if this is impossible."""
+    """Repair a UTF-8 text that was decoded in the encoding ``wrong``; return NUL if this is impossible."""
     try:
         return text.encode(wrong).decode("utf-8")
     except UnicodeError:

@@ -5,7 +5,7 @@ Example::
     SQL = statements(__file__, "store.sql")
     SQL["count"]                                # "SELECT count(*) FROM memories"
 
-A statement begins with ``-- name: NAME`` and ends before the next one.
+A statement begins with ``-- name: NAME`` and ends before the next such line.
 """
 
 from __future__ import annotations

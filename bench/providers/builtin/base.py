@@ -49,7 +49,7 @@ class BuiltInProvider(ABC):
         await self.stores.__aexit__(*exc)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Store the memories. A memory with an existing id replaces the stored one and takes its place in the order."""
+        """Store the memories. A stored memory with the same id is replaced, and keeps its position in the order."""
         async with self.stores.open(space.namespace) as store:
             await store.put(memories)
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
@@ -88,7 +88,7 @@ class BuiltInProvider(ABC):
             return await store.digest()
 
     async def restore(self, space: Space, run_dir: Path) -> None:
-        """Replace the namespace by a copy of its file in another run's folder ``run_dir``."""
+        """Replace the namespace by its copy from ``run_dir``, the folder of another run."""
         await self.stores.copy(space.namespace, run_dir)
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:

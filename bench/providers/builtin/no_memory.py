@@ -20,7 +20,7 @@ class NoMemory(BuiltInProvider):
 
     @cpu_timed
     async def search(self, space: Space, query: Query) -> Found:
-        """Return no hits, which retrieval metrics count as 0."""
+        """Return no hits. The value of every retrieval metric is then 0."""
         return Found(requested=query.k)
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:

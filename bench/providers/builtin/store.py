@@ -52,7 +52,7 @@ _work: ContextVar[cpu_timer | None] = ContextVar("work", default=None)
 
 
 class cpu_timer:  # noqa: N801 - used as the statement `with cpu_timer()`
-    """A context manager that adds up the processor time of measured functions called inside it."""
+    """A context manager that sums the processor time of all measured functions that are called inside its block."""
 
     __slots__ = ("_token", "ns")
     _token: Token[cpu_timer | None]
@@ -79,9 +79,9 @@ def add_cpu_ns(ns: int) -> None:
 
 
 def cpu_timed(function: Callable[P, Coroutine[object, object, T]]) -> Callable[P, Coroutine[object, object, T]]:
-    """Decorate a coroutine function so that ``cpu_timer`` gets the processor time of its steps.
+    """Decorate a coroutine function so that an open ``cpu_timer`` counts its processor time.
 
-    The time between the steps, in which other tasks run, is not counted.
+    The time in which other tasks run is not counted.
     """
 
     @wraps(function)
@@ -194,7 +194,7 @@ class NamespaceFile:
     async def put(self, memories: Sequence[Memory], embeddings: Sequence[bytes | None] = ()) -> None:
         """Store memories in one transaction.
 
-        A memory with an existing id replaces the stored one and takes its place in the order.
+        A stored memory with the same id is replaced, and keeps its position in the order.
         """
         vectors = embeddings or [None] * len(memories)
         rows = [
@@ -279,7 +279,7 @@ def _disk_full_errors(path: Path) -> Iterator[None]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database in one transaction, with changes that another process has only in its write-ahead log."""
+    """Copy a database in one transaction, including the changes in its write-ahead log."""
     import sqlite3
 
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:

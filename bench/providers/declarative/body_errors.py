@@ -65,8 +65,8 @@ INCOMPLETE_FLAGS = (
     "incomplete_results",
 )  # fmt: skip
 PART_COUNTS = {"_shards": 1, "_clusters": 3}
-"""key of the counts of shards or clusters -> how many of the counts failed, skipped and partial (in this order) mean
-that a part of the search was lost"""
+"""key of an object with the counts ``failed``, ``skipped`` and ``partial`` -> number of these counts that are checked
+A search is incomplete if a checked count is not 0. With the number 1, only ``failed`` is checked."""
 MESSAGE_KEYS = ("message", "msg", "detail", "reason", "warning", "info")
 NON_RESULT_KEYS = frozenset(
     (*MESSAGE_KEYS, *STATUS_KEYS, "request_id", "requestId", "trace_id", "traceId", "timestamp")
@@ -88,7 +88,7 @@ _FAILURE_COUNT_KEY = pattern(
 )
 """keys that hold the number or the list of the elements that an add could not store"""
 _DONE_ALREADY = pattern(r"exist|duplicate|not found|no such|nothing to", re.IGNORECASE)
-"""words of a message that there is nothing left to do, for example because the namespace was already empty"""
+"""words in the message of a call that had nothing to do, such as the clear of an empty namespace"""
 SEARCH_CHECK_KEYS = STATE_KEYS.union(INCOMPLETE_FLAGS, PART_COUNTS, MESSAGE_KEYS, ERROR_KEYS, ENVELOPE_KEYS)
 """every key that the check of a search response reads; a response without these keys needs no further check"""
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
@@ -116,9 +116,9 @@ class BodyErrors:
     ) -> ReportedUsage | None:
         """Raise an error if a 2xx response reports a failure.
 
-        The first matching rule of ``errors.error_when`` decides. Without rules, common keys of the body are checked. An
-        HTML page raises MappingError; other bodies that are not JSON are not checked, nor are the statuses in ``ok``.
-        Set ``partial`` if the config declares which elements of an add failed: then the elements are not checked here.
+        The first matching rule of ``errors.error_when`` sets the error. If the config has no rules, common keys of the
+        body are checked. An HTML page raises MappingError. Nothing else is checked in a body that is not JSON, or in a
+        response whose status is in ``ok``. With ``partial``, failures of single elements of an add are ignored.
         """
         if not 200 <= response.status < 300 or response.status in ok:
             return None
@@ -203,16 +203,16 @@ def _error_instead_of_result(tree: object) -> str:
 
 
 def _refused_change(tree: object) -> str:
-    """Return the text of the failure that a change reports, or "" if it reports none.
+    """Return the text of the failure that the response to a change reports, or "" if there is no failure.
 
-    A message that nothing was left to do is not a failure.
+    A change is, for example, a setup call. A message such as "already exists" is not a failure.
     """
     said = _reported_failure(tree)
     return "" if _DONE_ALREADY.search(said) else said
 
 
 def _failure(node: object) -> str:
-    """Return the text of ``node`` if its status keys or flags report a failure; else return ""."""
+    """Return ``node`` as text if its status keys or flags report a failure; else return ""."""
     if not isinstance(node, dict) or STATE_KEYS.isdisjoint(node):
         return ""
     failed = (
@@ -236,7 +236,7 @@ def _is_failure(status: object) -> bool:
 
 
 def _failure_by_code(node: object) -> str:
-    """Return the text of ``node`` if it has a failure code; else return "".
+    """Return ``node`` as text if it has a failure code; else return "".
 
     A code means failure if it is negative, or an HTTP status followed by more digits, such as 50001.
     """
@@ -263,7 +263,10 @@ def _failure_of_element(node: object) -> str:
 
 
 def _counted_failures(node: object) -> str:
-    """Return the text of ``node`` if it counts or lists failed elements, or an object in it does; else return ""."""
+    """Return ``node`` as text if it has a count or a list of failed elements; else return "".
+
+    The fields of objects inside ``node`` are checked too.
+    """
     if not isinstance(node, dict):
         return ""
     blocks = [node, *(value for value in node.values() if isinstance(value, dict))]
@@ -334,7 +337,10 @@ def _incomplete_part(node: object) -> str:
 
 
 def _in_envelope(reads: Callable[[object], str], tree: object) -> str:
-    """Return ``reads(tree)``; if it is "", try the objects under the keys ``data``, ``result`` and ``response``."""
+    """Return ``reads(tree)``, or "" if it finds nothing.
+
+    If ``tree`` gives "", its objects under the keys ``data``, ``result`` and ``response`` are read.
+    """
     if not isinstance(tree, dict):
         return ""
     return reads(tree) or next(filter(None, (reads(tree[name]) for name in ENVELOPE_KEYS if name in tree)), "")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 CHUNK = 100
-"""number of ids in each element of ``idChunks``, few enough for a URL"""
+"""number of ids in each list of the variable ``idChunks``; this number of ids fits into a URL"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ class ClearOperation:
                 await call.each(values)
 
     async def _look_up(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Look up the variables that the clear call needs but that have no value.
+        """Look up the variables that the clear call needs and that have no value yet; return their values.
 
         Return {} if all variables have a value, or if the lookup finds no object at the service.
         """

@@ -195,9 +195,9 @@ class HitReader:
         return instant(_scalar(answer, field, field.path.first(row), "a date"))
 
     def _content(self, answer: ServiceResponse, row: object) -> str:
-        """Return the text of the hit: the first configured path with a text that is not empty.
+        """Return the text of the hit: the first text at the configured paths that is not empty.
 
-        An empty text is allowed.
+        If all texts at these paths are empty, return "".
 
         Raises:
             MappingError: none of the paths finds a value.
@@ -303,7 +303,7 @@ class SearchOperation:
     paging: Paging
     ids: bool
     usual: set[str] = with_default(default_factory=set)
-    """messages next to the hits of the first successful search; such messages do not explain an empty result later"""
+    """messages in the first response with hits; the same message does not explain a later response without hits"""
 
     @classmethod
     def compile(
@@ -349,8 +349,8 @@ class SearchOperation:
     async def _read_pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str], str]:
         """Read the pages of one search.
 
-        Return the hits (cut to k if several pages were read), the flags, and the reason for an empty result or a
-        warning.
+        Return the hits, the flags and a text: the reason for an empty result, or the service's warning. If several
+        pages were read, at most k hits are returned.
         """
         hits: list[Hit] = []
         unreadable, more = False, False
@@ -380,7 +380,7 @@ class SearchOperation:
     def _warning(self, answer: ServiceResponse) -> str:
         """Return the warning that the response contains next to its hits, or "".
 
-        The other messages of the first response with hits are stored in ``usual``.
+        The first call also stores the messages of its response in ``usual``.
         """
         if self.reader.plain or not answer.ok:
             return ""

@@ -134,8 +134,7 @@ class ProviderConnection:
     compiler: Compiler
     constants: Mapping[str, str]
     in_paths: Mapping[str, str]
-    """the constants as inserted into URL paths
-    Slashes in the file are kept; values of environment variables are percent-encoded."""
+    """constants for use in URL paths: values of environment variables are percent-encoded, other slashes are kept"""
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
     health: HealthCheck | None = None
@@ -235,8 +234,7 @@ class CompiledCall:
     multipart: Form | None
     for_each: Node | None
     captures: Mapping[str, tuple[ResponsePath, bool]]
-    """name of a variable -> path in the response at which its value is read, and True if the values are collected in a
-    list"""
+    """variable -> path of its value in the response, and True if the variable is a list of several values"""
     endpoint: Endpoint
     ok_statuses: frozenset[int]
     idempotency_header: str | None
@@ -276,7 +274,10 @@ class CompiledCall:
         return await self.connection.channel.exchange(self, self._filled(values, extra))
 
     async def each(self, values: Mapping[str, object]) -> list[ServiceResponse]:
-        """Send the call once, or once per element of the list ``for_each``; a missing list counts as empty."""
+        """Send the call once. If the config sets ``for_each``, send the call once per element of this list.
+
+        A missing list counts as empty.
+        """
         if self.for_each is None:
             return [await self.send(values)]
         try:

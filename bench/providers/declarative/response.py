@@ -147,7 +147,7 @@ PAGING_KEYS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page", 
 
 
 def reports_more(tree: object, returned: int) -> bool:
-    """Return True if the response, or an object in it about paging, says that there are more hits than ``returned``."""
+    """Return True if a total or a paging field of the response shows that there are more hits than ``returned``."""
     if not isinstance(tree, dict):
         return False
     blocks = _blocks(tree)
@@ -169,14 +169,14 @@ def _totals(blocks: Sequence[Mapping[str, object]]) -> list[int]:
 
 
 _LEAST_PAGE, _PAGE_STEPS = 10, (5, 8, 12)
-"""smallest usual page size, and numbers of which a usual page size is a multiple, such as 10, 25, 64 or 100"""
+"""usual page sizes: at least 10, and a multiple of 5, 8 or 12"""
 
 
 def may_be_a_page(tree: object, count: int) -> bool:
     """Return True if ``count`` may be only the length of the first page of results.
 
-    This is so in three cases: a total in the response is larger; a list has this length and the response reports more
-    results; or a list has this length, the length is a usual page size, and no total equals it.
+    A larger total or a paging field shows that there are more results. Without such a field, a list of ``count``
+    elements may be a page if ``count`` is a usual page size and no total equals ``count``.
     """
     is_size = count >= _LEAST_PAGE and not all(count % size for size in _PAGE_STEPS)
     if isinstance(tree, list):

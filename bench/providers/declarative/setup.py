@@ -144,9 +144,9 @@ class SetupOperation:
         return captures
 
     async def _dimensions(self) -> dict[str, object]:
-        """Return the variable ``dimensions`` if a call uses it, else {}.
+        """Return the variable ``dimensions`` with its value; return {} if no call uses this variable.
 
-        Its value is the vector length from the config, or the length of a sample vector.
+        The value is the vector length from the config, or the length of a sample vector.
         """
         if not any("dimensions" in call.uses() for call, _ in self.calls):
             return {}

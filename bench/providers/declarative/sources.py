@@ -46,7 +46,7 @@ class SentIds:
     _filled: dict[int, re.Pattern[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def pattern(self, node: Node, *, is_prefix: bool) -> re.Pattern[str]:
-        """Return the compiled regular expression of an ``id_from`` form, with variable values inserted literally."""
+        """Return the compiled regular expression of one ``id_from`` rule. Values of variables match literally."""
         found = self._filled.get(id(node))
         if found is None:
             text = filled_pattern(node, self.values, is_prefix=is_prefix)
@@ -55,9 +55,9 @@ class SentIds:
 
 
 def filled_pattern(node: Node, values: Mapping[str, object], *, is_prefix: bool) -> str:
-    """Return the regular expression of an ``id_from`` form.
+    """Return the regular expression of one ``id_from`` rule.
 
-    If the form is a prefix, group 1 of the expression matches the text after the prefix.
+    With ``is_prefix``, the rule is a prefix, and group 1 of the expression matches the text after the prefix.
     """
     if is_prefix:
         return f"^{re.escape(compact(node.fill(Scope(values))))}(.*)$"
@@ -69,7 +69,7 @@ IdReader = Callable[[object, str, SentIds], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class SourceMapper:
-    """The compiled ``id_from`` forms of one config: ways to read memory ids from a hit."""
+    """The compiled ``id_from`` rules of one config, which read memory ids from a hit."""
 
     forms: tuple[IdReader, ...]
     declared: bool
@@ -77,7 +77,7 @@ class SourceMapper:
     error"""
     key: str
     hashes: bool
-    """True if a form finds memories by the hash of their text, so the hashes must be stored"""
+    """True if a rule finds memories by the hash of their text, so the hashes must be stored"""
     constants: Mapping[str, str] = field(default_factory=dict)
     session_scoped: bool = False
     _sent: dict[str, SentIds] = field(default_factory=dict, repr=False, compare=False)
@@ -115,7 +115,7 @@ class SourceMapper:
         return sent
 
     def map_row(self, row: object, content: str, known: SentIds) -> tuple[str, ...]:
-        """Return the ids of the memories of a hit, in order and without repeats; () if no memory is found."""
+        """Return the ids of the memories that a hit comes from, without repeats; () if no memory is found."""
         for form in self.forms:
             found = form(row, content, known)
             if len(found) == 1:
@@ -130,8 +130,8 @@ class SourceMapper:
     def require_mapped(self, answer: ServiceResponse, hits: Sequence[Hit], known: SentIds) -> None:
         """Raise MappingError if no hit can be mapped to a memory, although the config says how.
 
-        There is no error before the ingest, or if a lost response had the ids. There is also no error if a hit has an
-        id of another namespace: then the config is right, but the service mixes namespaces.
+        Nothing is raised if the ids are not known: before the ingest, or if the response with the ids was lost. Nothing
+        is raised either if a hit has an id of another namespace: the service mixes namespaces, but the config is right.
         """
         is_expected = self.declared and known.ids and LOST not in known.captures
         if not (is_expected and hits) or any(hit.source_ids for hit in hits):
@@ -142,7 +142,7 @@ class SourceMapper:
 
 @dataclass(frozen=True, slots=True)
 class RowMarks:
-    """The ids, tags and names in a hit that could not be mapped to a memory; read only when iterated."""
+    """The ids, tags and names in a hit that could not be mapped to a memory. Each iteration reads them from the hit."""
 
     forms: tuple[IdReader, ...]
     row: object

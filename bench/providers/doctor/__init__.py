@@ -29,7 +29,8 @@ __all__ = ["DoctorCheck", "DoctorReport", "examine"]
 
 RETRY_DELAY_MS = 200
 ATTEMPT_MS = 15_000
-"""timeout in milliseconds for calls without an own timeout: those in ``QUICK_CALLS``, or all if the config sets none"""
+"""timeout in milliseconds for the calls in ``QUICK_CALLS`` if they set no timeout of their own
+If the config sets no timeout at all, this timeout applies to every call."""
 QUICK_CALLS = ("version", "health", "count")
 """calls that send no data, so that even a slow service answers them quickly"""
 

@@ -159,7 +159,7 @@ class Examination:
         )
 
     async def run(self, check: CheckDefinition) -> DoctorCheck:
-        """Run one check, measure its time, and return its result. Skip the check if it depends on a failed one."""
+        """Run one check, measure its time, and return its result. Skip the check if it depends on a failed check."""
         started = time.perf_counter()
         outcome: Outcome = "pass"
         hung = False
@@ -202,7 +202,7 @@ class Examination:
         return self._passed.issuperset(("found by own text", "adding again"))
 
     async def clear_namespaces(self) -> None:
-        """Clear the namespaces that the doctor used. If one cannot be cleared, report it and raise no error."""
+        """Clear the namespaces that the doctor used. If a namespace cannot be cleared, only report this."""
         for scratch in (self.first, self.second):
             try:
                 if scratch.used:
@@ -295,9 +295,9 @@ class CheckDefinition:
 
     name: str
     run: Callable[[Examination], Awaitable[str]]
-    """returns a detail text if the check passes; else raises CheckFailed, CheckSkipped or a CallError"""
+    """the function of the check: returns a detail text, or raises CheckFailed, CheckSkipped or a CallError"""
     needs: tuple[str, ...] = ()
-    """names of the checks that this check depends on; it is skipped if one of them failed"""
+    """names of the checks that this check depends on; if one of these failed, this check is skipped"""
     calls_provider: bool = True
     """False if the check does not call the provider"""
 

@@ -103,7 +103,7 @@ async def _found(exam: Examination) -> str:
 
 
 def _check_date(memory: Memory, own: Sequence[Hit]) -> None:
-    """Raise CheckFailed if the first hit has a date that is not the date sent. A hit without a date is accepted."""
+    """Raise CheckFailed if the first hit has a wrong date. A hit without a date is accepted."""
     for hit in own[:1]:
         if hit.when is not None and memory.when is not None and hit.when.date() != memory.when.date():
             raise CheckFailed(
@@ -250,7 +250,7 @@ async def _text_unchanged(exam: Examination) -> str:
 
 
 def _is_in_parts(memory: Memory, hits: Sequence[Hit]) -> bool:
-    """Return True if the hits are unchanged parts of the memory, and include its beginning and its end."""
+    """Return True if the hits are unchanged parts of the memory, and two of these are its beginning and its end."""
     parts = [hit.content for hit in hits if memory.id in hit.source_ids and hit.content.strip() in memory.content]
     edges = (memory.content[:EDGE].strip(), memory.content[-EDGE:].strip())
     return all(any(edge in part for part in parts) for edge in edges)

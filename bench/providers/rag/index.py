@@ -61,7 +61,7 @@ class Similarities:
 
     chunks: Mapping[str, float] = field(default_factory=dict)
     questions: Mapping[str, float] = field(default_factory=dict)
-    """for each chunk with generated questions: the cosine of the question that is most similar to the query"""
+    """chunk id -> cosine between the query and the most similar of the chunk's generated questions"""
 
 
 class ChunkIndex(Protocol):
@@ -161,7 +161,7 @@ class FileIndex:
         return count
 
     async def restore(self, namespace: str, folder: Path) -> None:
-        """Replace the namespace by its copy in another run's folder ``folder``."""
+        """Replace the namespace by its copy from ``folder``, the folder of another run."""
         self._cached.pop(namespace, None)
         path = self.path(namespace)
         await copy_store(folder / self._folder.name / path.name, path)

@@ -98,7 +98,7 @@ class Rag:
         await self._index.close()
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Split the memories into chunks; enrich, embed and store these. A memory with an existing id is replaced."""
+        """Split the memories into chunks, and store the chunks. A stored memory with the same id is replaced."""
         pieces = [piece for memory in memories for piece in await self._pieces(memory)]
         await self._index.delete(space.namespace, [memory.id for memory in memories])
         await self._index.put(space.namespace, await self._embedded(pieces))

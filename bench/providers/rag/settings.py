@@ -35,7 +35,7 @@ class ChunkDatabase(ConfigModel):
 
 
 class Chunking(ConfigModel):
-    """The chunking of a memory; sizes in tokens of the named tokenizer."""
+    """The rule for splitting memories into chunks. All sizes are numbers of tokens."""
 
     size: PositiveInt = 1024
     overlap: NonNegativeInt = 96
@@ -50,7 +50,7 @@ class Chunking(ConfigModel):
 
 
 class Embedding(ConfigModel):
-    """The embedding model of a file without ``client_embeddings``; converted when the file is loaded."""
+    """The embedding model in an older config. It is converted to ``client_embeddings`` when the config is loaded."""
 
     provider: str | None = None
     model: str
@@ -67,18 +67,18 @@ class Enhancement(ConfigModel):
 
 
 class Weights(ConfigModel):
-    """Shares of the two lists in ``strategy: weighted``."""
+    """Weights of the two lists of scores for ``strategy: weighted``."""
 
     chunk: NonNegativeFloat = 0.5
     questions: NonNegativeFloat = 0.5
-    """share of the second list, which may also be BM25"""
+    """weight of the second list: the scores of generated questions, or of BM25"""
 
 
 class Retrieval(ConfigModel):
     """The ranking of chunks."""
 
     strategy: Literal["weighted", "rrf", "vector"] | None = None
-    """None = the algorithm's own"""
+    """None = the strategy of the algorithm itself"""
     max_results: PositiveInt | None = None
     """maximum number of hits if it is below k; None = k"""
     weights: Weights = Weights()
