@@ -73,7 +73,7 @@ OTHER_NAMES = {
     "start": "run",
     "test": "doctor",
 }
-"""name of a command in other tools -> name of our command"""
+"""name of a command in other tools -> name of the ``bench`` command that does the same"""
 POINTERS = {
     "init": "bench new provider NAME or bench new benchmark NAME writes a config; bench run needs no config",
     "login": "keys of services are environment variables: bench describe PROVIDER names them",
@@ -174,7 +174,7 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _known_command(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments with the name of one of our commands; a name from another tool is replaced.
+    """Return the arguments; if the command has its name from another tool, the name is replaced by our name.
 
     Raises:
         UsageError: there is no such command.

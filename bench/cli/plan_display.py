@@ -60,7 +60,7 @@ def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
 class PlannedPower(NamedTuple):
     """The smallest difference between two providers that the selected items can show.
 
-    It also has the number of items that a given difference needs.
+    ``items_needed`` and ``clusters_needed`` are the numbers that are needed to show a given difference.
     """
 
     benchmark: str
@@ -165,7 +165,7 @@ def _shared_text(lane: Lane) -> str:
 
 
 def _batch_text(lane: Lane) -> str:
-    """Format the number of memories per add call; an empty text for a built-in provider, which makes no calls."""
+    """Format the number of memories per add call. Return "" for a built-in provider, which makes no calls."""
     return "" if lane.provider.built_in is not None else f", {batch_of(lane)} per add"
 
 

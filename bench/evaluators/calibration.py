@@ -188,7 +188,7 @@ RIGHT_KINDS: Mapping[bool, frozenset[AnswerKind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A share of ``n`` verdicts with its Wilson interval. Both are None when ``n`` is 0."""
+    """A share of ``n`` verdicts, and its Wilson interval. The share and the interval are None if ``n`` is 0."""
 
     value: float | None
     n: int

@@ -223,7 +223,7 @@ async def run_tests(code: str, tests: str, *, time_limit_s: float) -> bool:
 
 
 async def _run(command: list[str], folder: Path, time_limit_s: float) -> int | None:
-    """Run a command and return its exit code. None if the command exceeds the time limit."""
+    """Run a command and return its exit code; return None if the command exceeds the time limit."""
     process = await anyio.open_process(
         command, cwd=folder, env={}, stdin=None, stdout=-3, stderr=-3, start_new_session=True
     )

@@ -44,7 +44,7 @@ def score_schema(values: Sequence[float], **more: Mapping[str, object]) -> Reply
 
 
 def read_score(reply: Completion, schema: ReplySchema) -> tuple[float | None, str]:
-    """Return the score in a judge's reply and an empty reason, or None and the reason."""
+    """Return (score, "") for a readable reply of a judge, or (None, reason) for an unreadable reply."""
     properties = cast("Mapping[str, Mapping[str, Sequence[float]]]", schema["properties"])
     loose = ReplySchema({**schema, "properties": {**properties, "score": {"type": "number"}}}).requiring("score")
     tree, reason = read_object(reply.text, loose, deciding="score", finish_reason=reply.finish)
@@ -196,9 +196,9 @@ class LabelEvaluator(JudgeSettings):
         return replace(verdict, parts={} if label is None else {one: float(one == label) for one in self.labels})
 
     def _label(self, reply: Completion) -> tuple[str | None, str]:
-        """Return the label in a judge's reply and an empty reason, or None and the reason.
+        """Return (label, "") for a readable reply of a judge, or (None, reason) for an unreadable reply.
 
-        The reply is a JSON object with a label, or the label alone.
+        The reply must be a JSON object with a label, or only the label.
         """
         tree, reason = read_object(
             reply.text, LABEL_SCHEMA.requiring("label"), deciding="label", finish_reason=reply.finish

@@ -57,7 +57,7 @@ class JsonVerdict:
 
 
 def read_objects(text: str) -> JsonVerdict | None:
-    """Return the verdict of a text that consists of JSON objects only. None for any other text."""
+    """Return the verdict of a text that consists of JSON objects only; return None for any other text."""
     try:
         trees = only_objects(_without_introduction(text))
     except RepeatedKey:
@@ -128,7 +128,7 @@ def _read_object(tree: dict[str, object]) -> JsonVerdict:
 
 
 def _scale_end(tree: Mapping[str, object]) -> float:
-    """Return the highest score on the scale that a JSON object states, or 1 without a scale.
+    """Return the highest score on the scale that a JSON object states, or 1 if the object states no scale.
 
     ``"max_score": 5`` gives 5, ``"scale": "1-10"`` gives 10.
     """
@@ -151,7 +151,7 @@ def _read_value(given: object, top: float = 1.0) -> tuple[float | None, str | No
 
 
 def _finite_number(given: object) -> float | None:
-    """Return a finite number from a number or its text. None for anything else."""
+    """Return a finite number from a number or its text; return None for any other value."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     if isinstance(given, str) and "_" in given:  # a number to Python alone
@@ -231,9 +231,9 @@ def parse_object(
 def read_object(
     text: str | None, schema: ReplySchema, *, deciding: str, finish_reason: str | None = None
 ) -> tuple[Mapping[str, object] | None, str]:
-    """Return the JSON object in a text and an empty reason, or None and the reason.
+    """Return (object, "") for a text that is one JSON object of the schema, or (None, reason) for any other text.
 
-    The text must be one object that ``schema`` accepts. The schema requires only the key ``deciding``.
+    ``deciding`` is the only key that the schema requires; an invalid value of this key sets the reason.
     """
     rest, reason = judge_text(text, finish_reason)
     if reason:

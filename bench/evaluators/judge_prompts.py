@@ -123,7 +123,7 @@ class JudgePrompts:
         """Create the judge prompts of a benchmark. Generic prompts are used where ``texts`` has no prompt.
 
         ``texts`` has the keys ``default``, ``abstention`` or a question type. ``prompt_of_type`` maps a question type
-        to a key of ``texts``. ``off_by_one`` lists types for which a number that is wrong by one is right.
+        to a key of ``texts``. ``off_by_one`` lists question types for which a number that differs by 1 is right.
         ``instructions`` maps a question type or ``_default`` to extra sentences for the judge.
         """
         from bench.evaluators.packs import generic_prompt

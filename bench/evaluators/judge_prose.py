@@ -50,7 +50,7 @@ def value_of_word(word: str) -> float | None:
 def value_of_number(text: str) -> float | None:
     """Return the number in a text as a share: ``9/10`` and ``90%`` give 0.9, ``3`` gives 3.
 
-    None if the text is not a number. The result can be outside 0..1.
+    Return None if the text is not a number. The result can be outside 0..1.
     """
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
@@ -102,7 +102,7 @@ _HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
     """Return the non-blank lines of a judge's text after the quotations are removed.
 
-    Empty if the text is longer than ``LONGEST`` characters.
+    Return () if the text is longer than ``LONGEST`` characters.
     """
     rest = without_unticked(unicodedata.normalize("NFKC", unfenced(text)))
     if len(rest) > LONGEST:
@@ -235,7 +235,7 @@ _LABELED = pattern(
 )
 _HEADING = pattern(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
 _WEAK = frozenset({"answer", "result", "match", "matches"})
-"""labels that can also introduce the judged answer; they are not read before ``is``, and never with a number"""
+"""labels that can also introduce the judged answer; such a label is ignored before the word ``is`` or a number"""
 _WORDS_TOO = frozenset({"correct", "right"})
 """labels that are also verdict words; before a dash, such a word is the verdict itself"""
 _ECHO = pattern(
@@ -282,7 +282,7 @@ class _Statement:
 
 
 def read_prose(text: str, answer: str = "") -> ProseVerdict:
-    """Return the value of a judge's statement, the text ``conflict`` or ``out_of_range``, or None without a statement.
+    """Return the value of a judge's verdict, or ``conflict`` or ``out_of_range``; None if the text has no verdict.
 
     ``answer`` is the judged answer. Lines of this answer in the judge's text are quotations.
     """
@@ -330,7 +330,7 @@ def _in_range(share: float) -> float | str:
 def _labeled(sentences: Sequence[str]) -> _Statement | None:
     """Return the last labeled verdict, such as ``Verdict: yes``, or None.
 
-    If labels disagree and the last one is not called final, the value is ``conflict``.
+    If the verdicts of different labels disagree, the value is ``conflict``, unless the last label is "final".
     """
     echoes = any(_ECHO.match(one) for one in sentences)
     every = (_labeled_at(one, at) or _heading_at(sentences, at) for at, one in enumerate(sentences))

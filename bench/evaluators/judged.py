@@ -90,7 +90,7 @@ class JudgeEvaluator(JudgeSettings):
 class RubricEvaluator(JudgeSettings):
     """The evaluator ``rubric``: a judge scores every rubric point with 0, 0.5 or 1, all in one call.
 
-    The value is the mean, without rounding.
+    The value of the verdict is the mean of these scores, without rounding.
     """
 
     prompt: JudgePrompt
@@ -130,7 +130,7 @@ class FaithfulnessEvaluator(JudgeSettings):
 
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return the mean of the judge's ``scores`` and an empty reason, or None and the reason.
+    """Return (mean of the judge's ``scores``, ""), or (None, reason) if the reply cannot be read.
 
     There must be ``count`` scores. Each score must be 0, 0.5 or 1.
     """
@@ -144,7 +144,10 @@ def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> t
 
 
 def read_statements(text: str, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return the share of ``statements`` that the judge calls supported and an empty reason, or None and the reason."""
+    """Return (share of ``statements`` that the judge calls supported, "").
+
+    Return (None, reason) if the reply cannot be read or has no statements.
+    """
     tree, reason = read_object(text, STATEMENTS_SCHEMA, deciding="statements", finish_reason=finish_reason)
     listed = tree["statements"] if tree is not None else None
     if not isinstance(listed, list):

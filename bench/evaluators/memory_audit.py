@@ -95,7 +95,7 @@ class AuditEvaluator(JudgeSettings):
 def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
     """Return the scores in all replies, and the reason why a reply has no score.
 
-    The reason is empty if all have scores.
+    The reason is empty if every reply has a score.
     """
     read = [read_score(reply, RIGHT_SCHEMA) for reply in replies]
     return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")

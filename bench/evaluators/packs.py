@@ -1,4 +1,4 @@
-"""Protocol packs: the prompts and rules of a published evaluation protocol. Each has a name such as ``longmemeval@1``.
+"""Protocol packs: the prompts and rules of a published evaluation protocol. An example is ``longmemeval@1``.
 
 Bench contains paraphrased prompts (``fidelity: adapted``). A workspace can contain the original texts at
 ``packs/NAME@VERSION/FILE``. If all of these files have their published SHA-256, results are marked ``official``.
@@ -127,7 +127,7 @@ def _rules(path: Path) -> PackFile:
 
 
 def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:
-    """Return the published text of a prompt from the workspace, or None if it is not there.
+    """Return the published text of a prompt from the workspace, or None if the workspace has no such file.
 
     If the file has another digest, a ConfigError is raised.
     """
@@ -148,7 +148,7 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
 def _with_placeholders(text: str, role: str) -> str:
     """Replace each ``{}`` in a text by a placeholder such as ``${question}``.
 
-    ``role`` decides the order of the names.
+    The order of the placeholders depends on ``role``.
     """
     names = iter(_SLOTS[role])
     escaped = text.replace("${", "$${")

@@ -57,7 +57,7 @@ def evaluator_for(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
 
 
 def distinct_evaluators(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:
-    """Return all evaluators that can give a verdict. Of several with one name, only the first is returned."""
+    """Return all evaluators that can give a verdict. Of evaluators with equal names, only the first is returned."""
     found: dict[str, Evaluator] = {}
     for evaluator in evaluators:
         several = [evaluator]

@@ -1,7 +1,7 @@
 """Combine the values of many items into one number with an interval.
 
-A second number counts each failed item as 0. The order of the values has no effect, because sums are exact
-(``math.fsum``).
+Each result has a second number, in which a failed item counts as 0. The order of the values has no effect, because
+sums are exact (``math.fsum``).
 
 Example::
 
@@ -22,7 +22,7 @@ from bench.stats import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The input of a rule: the values of one metric over many items, and facts about the job."""
+    """The input of a `FoldRule`: the values of one metric over many items, and facts about the job."""
 
     values: Tally
     n_failed: int = 0
@@ -110,7 +110,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """The macro mean: one mean per label of the dimension, then the mean of these means.
+    """The macro mean: the mean over labels, such as question types, of the mean of each label.
 
     Labels without any value are left out.
     """
@@ -171,7 +171,7 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class MeanWithPercentiles:
-    """The mean, divided by ``scale``; the note lists p50, p90, p95, p99 and the maximum."""
+    """The mean, divided by ``scale``. The note of the result lists p50, p90, p95, p99 and the maximum."""
 
     scale: int = 1
     name: str = "other"
@@ -205,7 +205,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class PerCorrect:
-    """The total cost divided by the number of correct items; no value if no item is correct."""
+    """The total cost divided by the number of correct items. It has no value if no item is correct."""
 
     scale: ClassVar[int] = 1
     name: str = "other"

@@ -49,7 +49,8 @@ def measure(
     """Return the value of the metric over all rows, with its interval and counts.
 
     A row is a ``Row``, or a mapping with the inputs of ``score`` and optionally ``labels``, ``corpus`` and
-    ``state``. ``by`` names the labels to break the result down by. A macro metric averages over the first of these.
+    ``state``. ``by`` names the labels to break the result down by. A macro metric averages over the first of these
+    labels.
     Raises UnknownMetric if a row has a key that no metric reads, or lacks an input of this metric.
     """
     dimensions = () if by is None else (by,) if isinstance(by, str) else tuple(by)

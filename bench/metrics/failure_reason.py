@@ -82,8 +82,8 @@ class Loss:
 def loss_of(facts: LossFacts) -> Loss | None:
     """Return the reason why an item is lost, or None if the item is not lost.
 
-    A correct or pending item is not lost. A measured item (without a judge) is not lost if its evidence was found, or
-    if no evidence is known.
+    A correct or pending item is not lost. An item that was measured without a judge is not lost if its evidence was
+    found, or if no evidence is known.
     """
     if facts.state in (None, State.CORRECT):
         return None

@@ -76,7 +76,7 @@ def fold(
     """Return metric name -> Measurement over all rows of one job.
 
     The ``values`` of each row are in the order of ``item_metrics(metrics)``. A ``FoldTable`` is faster for many rows,
-    but can hold only one epoch. ``by`` adds breakdowns; a breakdown whose label no row has is left out.
+    but can hold only one epoch. ``by`` adds breakdowns by these labels. A label that no row has is left out.
     With ``epochs`` > 1, the repeats of an item are first combined into one row.
     """
     items = item_metrics(metrics)
@@ -154,7 +154,7 @@ def _metric_measurement(
 ) -> Measurement:
     """Return the Measurement of one metric over the rows in ``cells``.
 
-    With ``whole`` the cells are the whole job, so a total cost includes the cost of the ingest.
+    Set ``whole`` if the cells contain the whole job: then a total cost includes the cost of the ingest.
     """
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
@@ -208,7 +208,7 @@ def _groups(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOption
 def _reasons(metric: Measure, cell: FoldCell, missing: int) -> Counter[str]:
     """Count why the ``missing`` rows of a cell have no value of the metric.
 
-    The reason of a row is its stored reason if it has one, else a reason that follows from the state.
+    If a row stores a reason, this reason is counted. Otherwise the reason follows from the state of the row.
     """
     found: Counter[str] = Counter()
     if not missing:

@@ -114,7 +114,7 @@ def labels_of_each(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 NAN = math.nan
 MIN_RUN = 32
-"""minimum number of rows of one cluster that must be added one after the other to get an array of their own"""
+"""number of successive rows of one cluster from which on these rows get an array of their own"""
 Key = tuple[Labels, str | None]
 """labels, state"""
 
@@ -400,6 +400,6 @@ def _item_row(repeats: Sequence[FoldRow], state: str | None, values: list[float 
 
 
 def _most_common(names: Sequence[str]) -> str:
-    """Return the most common name. Among equally common names, ``correct`` loses, then the alphabet decides."""
+    """Return the most common name. Of equally common names, return the first in the alphabet except ``correct``."""
     counts = Counter(names)
     return min(counts, key=lambda name: (-counts[name], name == State.CORRECT, name))

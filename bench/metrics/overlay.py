@@ -40,7 +40,7 @@ class GoldScores:
     """score without the disputed items; a disputed item with a corrected answer is scored against the corrected
     answer"""
     ceiling: float | None
-    """score of a system that is right on all other items and wrong on all disputed items"""
+    """score of a system that is wrong on all disputed items and right on all items that are not disputed"""
     n: int
     n_listed: int
 

@@ -8,10 +8,10 @@ Example::
     cost(Usage(input_tokens=1000, output_tokens=200), provider="openai", model="gpt-4o",
          at="2026-11-01T12:00:00Z")                                       # Decimal("0.0045")
 
-An unknown number is null, never 0, and is counted. Sums include the cost of failed items.
+An unknown number is null, never 0. Results contain how many numbers are unknown. Sums include the cost of failed items.
 
-Prices come from ``prices`` (USD per million tokens), else from the genai-prices table. ``input_tokens`` includes cache
-reads and writes.
+Prices come from ``prices`` (USD per million tokens), or for other models from the genai-prices table. ``input_tokens``
+includes cache reads and writes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ALL_ROLES = ("ingest", *ITEM_ROLES)
 
 
 def tokens_of(role: str) -> Callable[[Row], float | None]:
-    """Return a function that takes a row and returns the tokens of ``role``; None if the tokens are unknown."""
+    """Return a function that takes a row and returns the tokens of the calls in this role; None if unknown."""
 
     def of_row(row: Row) -> float | None:
         count = row.tokens.get(role)

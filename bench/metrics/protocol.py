@@ -93,8 +93,8 @@ class Metric(Protocol):
 class Parameter:
     """One option of a metric.
 
-    Its value is one of ``choices``, or a number in the range ``within``. Without both, it is a boolean if the default
-    is a boolean, else a text.
+    Its value is one of ``choices``, or a number in the range ``within``. If neither is set, the value is a boolean or a
+    text, as the default is.
     """
 
     default: object
@@ -102,7 +102,11 @@ class Parameter:
     within: tuple[float, float] | None = None
 
     def accepts(self, value: object) -> bool:
-        """Return True if the value is one of ``choices`` or in the range, or else has the type of the default."""
+        """Return True if the parameter can have this value.
+
+        The value must be one of ``choices`` or in the range. If neither is set, the value must have the type of the
+        default.
+        """
         if value is None or isinstance(value, bool):
             return type(value) is type(self.default)
         if self.choices:
@@ -150,8 +154,9 @@ class Arithmetic:
     method: Callable[[], str] | None = None
     """returns the name and settings of the library that computes the metric; stored with the result"""
     absent_reason: str = ""
-    """the reason to report for finished items without a value; empty: the reason of the row if the metric is a
-    retrieval metric, else ``not_applicable``"""
+    """the reason to report for finished items without a value
+    If it is empty, a retrieval metric reports the reason that the row stores, and any other metric reports
+    ``not_applicable``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +261,8 @@ class Measure:
     def columns(self) -> tuple[Measure, ...]:
         """Return the metrics whose values are stored for each item.
 
-        This is the metric itself if it has a value per item, else one metric for each number that it sums.
+        If the metric has a value per item, this is the metric itself. Otherwise, there is one metric for each number
+        that the metric sums.
         """
         if self.scope == "item":
             return (self,)
@@ -267,5 +273,5 @@ class Measure:
 
     @property
     def evaluators(self) -> tuple[str, ...]:
-        """Return the names of the evaluators that must run for this metric, besides the first one of the benchmark."""
+        """Return the names of the evaluators that must run for this metric, except the benchmark's first evaluator."""
         return self.arithmetic.evaluators

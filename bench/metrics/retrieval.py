@@ -32,9 +32,10 @@ _COLLECTIONS = (tuple, list, Iterable)
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The hits of one item, compared with the expected ids; each hit takes one slot.
+    """The hits of one item, compared with the expected ids.
 
-    ``new[i]`` is the number of expected ids that slot i covers first. ``gains[i]`` is the highest grade of these ids.
+    ``new[i]`` is the number of expected ids that hit i contains and no earlier hit contains. ``gains[i]`` is the
+    highest grade of these ids.
     """
 
     new: tuple[int, ...]
@@ -187,7 +188,7 @@ def f1_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
 def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
     """Return the share of the expected ids that were returned.
 
-    With the parameter ``variant: any``, return 1 if at least one was returned, else 0.
+    With the parameter ``variant: any``, return 1 if at least one expected id was returned, else 0.
     """
     covered = ranking.covered()
     return float(covered > 0) if params["variant"] == "any" else covered / ranking.expected

@@ -201,7 +201,7 @@ def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Me
 
 
 def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakdown: tuple[str, ...]) -> Measure:
-    """Return a metric whose values are the values of the verdicts of one evaluator, with ``config`` as its settings."""
+    """Return a metric that reads its values from one evaluator's verdicts. ``config`` has the evaluator's settings."""
     return Measure(
         name=name,
         definition=f"{name}/1",
@@ -220,7 +220,7 @@ def dimension_name(name: str) -> str:
 
 
 def with_breakdown(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
-    """Return a copy of the metric that is broken down by these labels. A macro mean groups by the first one."""
+    """Return a copy of the metric that is broken down by these labels. A macro mean groups items by the first label."""
     arithmetic = metric.arithmetic
     if arithmetic.fold.dimension is not None and dimensions[0] != arithmetic.fold.dimension:
         arithmetic = replace(arithmetic, fold=Macro(dimensions[0]))

@@ -146,13 +146,13 @@ def _has_parts(form: str, gold: str) -> bool:
 
 _SMALL_NUMBER = pattern(r"\d{1,2}")
 _SHORT_ANSWER = 12
-"""longest answer, by number of spaces, in which a small number in another spelling counts as the gold answer"""
+"""maximum number of spaces in an answer in which a small number in another spelling counts as the gold answer"""
 
 
 def _has_loose_form(form: str, gold: str) -> bool:
     """Return True if the answer contains the gold answer when spellings of marks, numbers and dates are ignored.
 
-    If the gold answer has several parts, all must occur, or any one if they are separated by "|".
+    If the gold answer has several parts, all parts must occur. If "|" separates the parts, one part is enough.
     """
     if not has_spelling(form) and not has_spelling(gold):
         return False
@@ -244,7 +244,7 @@ _BREAK = pattern(r" ?\0 ?")
 
 
 def quotes_context(text: str, context: Sequence[str]) -> bool:
-    """Return True if an answer repeats at least two texts of its context, and at least half of them, word for word."""
+    """Return True if an answer repeats at least half of its context texts, and at least two, word for word."""
     if (size := len(text)) < 2 * _LEAST_QUOTED:
         return False
     lengths = sorted(map(len, context))
@@ -257,7 +257,7 @@ def quotes_context(text: str, context: Sequence[str]) -> bool:
 
 
 def repeats_prompt(text: str, prompt: str) -> bool:
-    """Return True if a reply begins with its own prompt, as from servers that return prompt and reply together."""
+    """Return True if a reply begins with its prompt. Some servers return the prompt and the reply as one text."""
     start = " ".join(prompt[:600].split())[:160]
     return len(start) >= 60 and " ".join(text[:1200].split()).startswith(start)
 

@@ -6,8 +6,8 @@ Example::
     sender.start(tasks, earlier)                     # batches of earlier processes of the run, from its journal
     response = await sender.call(endpoint, request)  # as `Http.call`; may take a day
 
-A batch is written to the journal before it is sent, with an id for each request. So after a restart, its requests are
-looked up by these ids and not sent again. A request that the vendor did not process goes into the next batch.
+A batch is written to the run's journal (its file of events) before it is sent, with an id for each request. So after a
+restart, its requests are looked up by these ids and not sent again. A request that the vendor did not process goes into the next batch.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class _Batch:
     async def outcome(self, call: str) -> BatchOutcome:
         """Wait for the results of the batch; return the outcome of one call.
 
-        Its status is EXPIRED if the vendor did not process the call. The error of the whole batch is raised.
+        The status of the outcome is EXPIRED if the vendor did not process the call. If the whole batch failed, its
+        error is raised.
         """
         await self.done.wait()
         if self.error is not None:
@@ -219,7 +220,7 @@ class BatchSender:
     async def _process_batch(self, batch: _Batch) -> None:
         """Send a batch if it was not sent yet, wait for its end, and read its outcomes.
 
-        An outage of the vendor only delays this. Any other error is stored in the batch.
+        An outage of the vendor only delays the batch. Any other error is stored in the batch.
         """
         entry = batch.record
         try:

@@ -123,7 +123,7 @@ class BatchClient:
         return _map((await self.get(url)).json())
 
     async def pages(self, url: str, cursor: str) -> AsyncIterator[Mapping[str, object]]:
-        """Yield all batches of the account, newest first, from one page of the list after the other."""
+        """Yield all batches of the account, newest first. The pages of the vendor's list are requested one by one."""
         after: tuple[tuple[str, str], ...] = ()
         while True:
             page = _map((await self.get(url, (("limit", str(PAGE)), *after))).json())

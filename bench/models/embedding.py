@@ -43,7 +43,7 @@ BLANK = " "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingOptions:
-    """The options for embedding texts. All options are part of a job's identity."""
+    """The options for embedding texts. A job with other options is a different job."""
 
     dimensions: int | None = None
     """number of dimensions to request and to check; None = the number that the first vector has"""

@@ -103,7 +103,7 @@ def _models_url(base_url: str) -> str:
 
 
 def _texts(content: object, *, thought: bool) -> str:
-    """Return the joined texts of the answer's parts; with ``thought``, of the reasoning parts instead."""
+    """Return the joined texts of the answer, or of the reasoning if ``thought`` is True."""
     texts = [part.get("text") for part in _parts(content) if bool(part.get("thought")) is thought]
     return "".join(text for text in texts if isinstance(text, str))
 

@@ -97,7 +97,7 @@ def _reach_hub() -> None:
 
 
 def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
-    """Return where the weights of a model are. The weights are not loaded.
+    """Return the location of a model's weights. The weights are not loaded.
 
     Raises:
         ConfigError: the extra ``[embed]`` is not installed, the model is unknown, or the folder does not exist.
@@ -117,7 +117,7 @@ def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
 
 @lru_cache(maxsize=1)
 def _library_models() -> dict[str, str]:
-    """Return the models of fastembed: the last part of each name, in lower case, -> the full name."""
+    """Return short name -> full name for each model of fastembed. The short name is the last part, in lower case."""
     try:
         from fastembed import TextEmbedding
     except ImportError:

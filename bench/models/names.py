@@ -218,7 +218,7 @@ def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
 
 
 def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environment: Environment) -> str:
-    """Return the base URL from the config file, or else from the environment variable, or else the vendor's default."""
+    """Return the base URL from the config file or the environment variable. If neither sets it, use the default."""
     if file is not None and file.base_url is not None:
         place = f"configs/models/{file.name}.yaml"
         return check_address(environment.resolve(file.base_url, where=place), place)

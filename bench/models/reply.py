@@ -95,7 +95,7 @@ def estimate_usage(*, prompt: str, reply: str) -> Usage:
 
 
 def add_usages(first: Usage, second: Usage) -> Usage:
-    """Add two usages. The sum is marked as estimated if one of them is."""
+    """Add two usages. The sum is marked as estimated if one of the two usages is estimated."""
     return Usage(
         input_tokens=first.input_tokens + second.input_tokens,
         cache_read_tokens=first.cache_read_tokens + second.cache_read_tokens,
@@ -191,7 +191,7 @@ def strip_reasoning(completion: Completion) -> Completion:
 
 
 def missing_answer_error(completion: Completion) -> CallError | None:
-    """Return the error for a reply that has no answer; None if the reply has one.
+    """Return the error for a reply that has no answer; None if the reply has an answer.
 
     A refusal counts as an answer. So does an empty reply that has ended normally and has no reasoning.
     """

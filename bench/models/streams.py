@@ -111,8 +111,11 @@ class _StreamEnd:
 def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]:
     """Join the events of an OpenAI stream: the texts of the first choice, and the last usage.
 
-    A stream without a finish reason is raised as truncated. The exception is a stream with the end marker in which no
-    event has a field for the reason.
+    A stream is complete if it has a finish reason. It is also complete if it has the end marker and no event has a
+    field for the reason.
+
+    Raises:
+        Unavailable: the stream is not complete.
     """
     if (error := _error_in(events)) is not None:
         return {"error": error}

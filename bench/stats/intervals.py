@@ -73,7 +73,7 @@ def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], leve
 def interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
-    """Return the confidence interval of the mean; None if no interval can be computed, as for one cluster.
+    """Return the confidence interval of the mean; None if no interval can be computed, for example for one cluster.
 
     ``clusters`` has the cluster of each value; None = all values are independent.
     """
@@ -106,8 +106,8 @@ def interval_macro(
 
     The standard error is ``sqrt(sum(SE^2)) / groups``. There are C - 1 degrees of freedom for C clusters, or n - 1 for
     n values without clusters. A group of one item or one cluster has no standard error, so its Wilson interval gives
-    the error instead. If all errors are 0, the result is a Wilson interval. These two rules need values in 0..1. For
-    other values the result is None, and also for one cluster or one value.
+    the error instead. If all errors are 0, the result is a Wilson interval. These two rules need values in 0..1; for
+    other values the result is None. The result is also None if there is only one cluster or only one value.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
     tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]
@@ -326,7 +326,7 @@ def _cluster_percentiles(
 
 @lru_cache(maxsize=16)
 def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[int]:
-    """Return the rank of the p-th percentile in each resample of clusters; ``sizes`` has their numbers of values."""
+    """Return the rank of the p-th percentile in each resample. ``sizes`` has the number of values of each cluster."""
     draws = cluster_draws(len(sizes), resamples, seed)
     return [nearest_rank(sum(map(mul, weight, sizes)), p) for weight in draws]
 
@@ -384,7 +384,7 @@ def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[tuple[int,
 def order_statistic_interval(
     ordered: Sequence[float], p: float, reached: Sequence[tuple[int, int]] | None, level: float = 0.95
 ) -> Interval | None:
-    """Return the interval of a percentile: the values at a lower and at an upper rank. None if it has no width.
+    """Return the interval of a percentile: the values at a lower and at an upper rank; None if these are equal.
 
     ``reached`` has, for each cluster, the number of values and the number of values up to the percentile. None means
     that there are no clusters. With clusters, a cluster-robust interval of the share p, on the scale of log odds, gives

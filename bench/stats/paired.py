@@ -236,8 +236,8 @@ def _clustered(
 def _difference_interval(pairs: PairedT, count: int, method: str, settings: _TestSettings) -> Interval | None:
     """Return the t interval of the mean difference; None if it cannot be computed.
 
-    If the values are shares and the standard error is 0, the interval is the difference -+ a Wilson bound. This is the
-    upper bound for 0 successes in ``count`` trials.
+    If the values are shares and the standard error is 0, the interval is the difference -+ Wilson's upper limit for 0
+    successes in ``count`` trials.
     """
     if pairs.se is None or pairs.df is None or pairs.delta is None:
         return None
@@ -257,7 +257,7 @@ Pairs = tuple[Sequence[float], Sequence[float], Sequence[Hashable] | None]
 def compare_macro(
     labels: Sequence[Pairs], *, excluded: int = 0, level: float = 0.95, alpha: float = 0.05, power: float = 0.8
 ) -> Comparison:
-    """Compare the means of label means of two systems by a t test.
+    """Compare two systems by a t test; the score of a system is the mean of its label means.
 
     The standard error is ``sqrt(sum(SE^2)) / labels``. There are C - 1 degrees of freedom for C clusters, or n - 1 for
     n pairs without clusters. If a label has only one pair or one cluster, there is no test.

@@ -4,8 +4,8 @@ With up to 20 clusters, whole clusters are resampled, and their log ratios give 
 1 degrees of freedom for C clusters. A plain bootstrap of ten clusters would find a difference between equal systems in
 8 of 100 comparisons (perf/significance.py).
 
-Otherwise, the standard error comes from the confidence interval of each system's percentile, and from the correlation
-of the times above the percentiles::
+With more clusters, or without clusters, the standard error comes from the confidence interval of each
+system's percentile, and from the correlation of the times above the percentiles::
 
     percentile_ratio([120.0, 90.0, 300.0], [100.0, 80.0, 310.0], 95).delta
 """

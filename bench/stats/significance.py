@@ -98,7 +98,8 @@ def _p_of(delta: float, se: float, df: int) -> float:
 def mcnemar(b: int, c: int) -> McNemar:
     """Return the exact McNemar test.
 
-    ``b`` counts the pairs in which only the first system is right, ``c`` those in which only the second is right.
+    ``b`` counts the pairs in which only the first system is right. ``c`` counts the pairs in which only the second system
+    is right.
     """
     n, least = b + c, min(b, c)
     tail = fair_tail(least, n)
@@ -207,7 +208,7 @@ EXACT_UP_TO = 14
 PATTERNS = 20_000
 """number of random patterns of signs if there are more items or clusters than ``EXACT_UP_TO``"""
 BLOCKS = 256
-"""largest number of independent signs; above, items or clusters share signs, and the test stays valid"""
+"""largest number of independent signs; if there are more items or clusters, some share a sign (the test stays valid)"""
 TIE_TOLERANCE = 1e-12
 _GROUP = 8
 """number of signs that one random byte gives"""
@@ -249,7 +250,7 @@ def least_max_t(units: int, all_units: int) -> float:
 
 
 class _SignPatterns:
-    """The patterns of signs for ``max_t``: all patterns for few numbers per row, else a random sample with a seed."""
+    """The patterns of signs for ``max_t``: all patterns if a row has few numbers, otherwise a random sample."""
 
     def __init__(self, units: int, seed: int) -> None:
         self._exact = units <= EXACT_UP_TO
@@ -272,7 +273,7 @@ class _SignPatterns:
         return totals
 
     def share(self, reached: int) -> float:
-        """Return p, if ``reached`` patterns give a statistic of at least the observed one.
+        """Return the p value if ``reached`` patterns give at least the observed statistic.
 
         In a sample of patterns, the observed pattern itself is counted too.
         """

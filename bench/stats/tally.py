@@ -110,7 +110,7 @@ class MixedValues:
 
 
 class Tally:
-    """Statistics of stored numbers: numbers of single clusters, and numbers of mixed clusters. Read only."""
+    """Stored numbers of many clusters, with their exact sums and deviations. A Tally is read only."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class Tally:
         return clusters_of([self])
 
     def names(self) -> Iterable[Hashable] | None:
-        """Return the names of all clusters, some of them repeated; None if the numbers are not clustered."""
+        """Return the names of all clusters; a name can be repeated. Return None if the numbers are not clustered."""
         if not self._clustered:
             return None
         mixed = chain.from_iterable(some.clusters or () for some in self._mixed)
@@ -217,7 +217,7 @@ class Tally:
         return [(size, reached[cluster]) for cluster, size in sizes.items()]
 
     def pairs(self) -> tuple[list[float], list[Hashable] | None]:
-        """Return a list of all numbers and a list of their clusters; the second is None if not clustered."""
+        """Return a list of all numbers and a list of their clusters. The second is None if there are no clusters."""
         found = [(value, cluster) for cluster, own in self._by_cluster for value, n in own.counted() for _ in range(n)]
         for some in self._mixed:
             found += zip(some.values, some.clusters or repeat(None), strict=False)

@@ -68,7 +68,7 @@ def builds_rm(run_id: str, /, *, yes: Annotated[bool, Parameter(name=["--yes", "
     run_id
         The run that ingested the builds.
     yes
-        Confirm. Without it, the command only shows what it would do.
+        Confirm. Without --yes, the command only shows what it would do.
     """
     from bench.cli.commands.clean import clean
 

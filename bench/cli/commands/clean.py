@@ -62,7 +62,7 @@ def clean(
         Providers that no longer exist: do not try to clear their namespaces. With ``--orphans``, the journal records
         that the namespaces were not cleared. Without ``--orphans``, the journal is deleted too.
     yes
-        Confirm. Without it, the command only shows what it would do.
+        Confirm. Without --yes, the command only shows what it would do.
     """
     workspace = current.get().workspace
     found = [_read_cleanable(folder) for folder in _chosen_folders(workspace, run_id, older_than, orphans=orphans)]
@@ -176,7 +176,7 @@ class Cleanable:
 
     @property
     def standing(self) -> str:
-        """A text on the data that the run left at providers."""
+        """Return a text that describes the data that the run left at providers."""
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
         known = f"{counted(self.namespaces, 'namespace(|s)')} left at {where}"
         return known if self.readable else "unknown data left at providers"
@@ -301,7 +301,7 @@ def _delete_all(work: CleanSettings, found: Sequence[Cleanable]) -> None:
 
 
 def _for_each_run(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
-    """Call ``act`` for every run, also after an error. Then print the other errors as notes, and raise the first."""
+    """Call ``act`` for every run, even after an error. At the end, print all later errors, and raise the first."""
     problems = []
     for one in found:
         try:

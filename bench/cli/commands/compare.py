@@ -36,8 +36,8 @@ def compare(
     ----------
     pairs
         Two or more of RUN_ID:PROVIDER, or RUN_ID:PROVIDER:MODEL if a run has several answering models. RUN_ID RUN_ID
-        compares each provider of the first run with the same provider of the others. One RUN_ID compares the providers
-        of this run. Default: the providers of the newest run.
+        compares each provider of the first run with the same provider of the other runs. One RUN_ID compares the
+        providers of this run. Default: the providers of the newest run.
     benchmark
         Only this benchmark. With --providers: use the newest complete valid run of each provider.
     providers
@@ -47,9 +47,9 @@ def compare(
     markdown
         Print the whole comparison as Markdown.
     fail_on_regression
-        METRIC:POINTS: exit 4 if a later side is worse than the first by more than POINTS/100.
+        METRIC:POINTS: exit 4 if a later job is worse than the first job by more than POINTS/100.
     force
-        Compare even if the sides are not comparable. The output is marked.
+        Compare even if the jobs are not comparable. The output is marked.
     """
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.formats import (

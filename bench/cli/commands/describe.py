@@ -91,7 +91,7 @@ def selection_of(flags: SelectionFlags) -> Selection:
 
 
 def _description(name: str) -> Mapping[str, object]:
-    """Return the description of the benchmark, provider, run or metric with this name; the first that exists."""
+    """Return the description of the benchmark, provider, run or metric with this name, searched in this order."""
     from bench.journal.paths import run_ids
 
     catalog = Catalog.load(current.get().workspace)

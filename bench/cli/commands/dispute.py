@@ -302,9 +302,9 @@ async def _plan_cells(
     side: AnswerSet,
     asked: tuple[list[str], list[str]],
 ) -> list[tuple[str, JudgeCell]]:
-    """Return (prompt name, planned verdicts) for each prompt with each judge, over one set of answers.
+    """Return one pair (prompt name, planned verdicts) for each judge with each prompt.
 
-    ``asked`` are the judges and the prompts. Verdicts that exist already are reused.
+    ``side`` is the set of answers, and ``asked`` has the judges and the prompts. Existing verdicts are reused.
     """
     from bench.config.run import RunRequest
     from bench.engine.external_results import external_plan

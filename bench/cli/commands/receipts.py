@@ -124,7 +124,7 @@ def reproduce(
     receipt
         The receipt file.
     sign
-        Sign a receipt of the rerun. It names the first receipt.
+        Sign a receipt of the rerun. This new receipt names the first receipt.
     key
         Private key file for --sign.
     trusted

@@ -153,10 +153,10 @@ def rescore(
 
 
 def _scorings_by_prompt(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Return (name, prompts) for each judge prompt that is not restricted to a question type.
+    """Return one pair (name, prompts) for each judge prompt that applies to all question types.
 
-    ``prompts`` also contain the prompts that are restricted to a question type. Without a general prompt, the result is
-    one pair with the name ``(own)``.
+    Its ``prompts`` are this prompt and the prompts for single question types. If no prompt applies to all types, the
+    result is one pair with the name ``(own)``.
     """
     defaults: list[str] = []
     by_type: list[str] = []
@@ -183,7 +183,7 @@ def prompt_names(entries: Sequence[str]) -> list[str]:
 
 
 def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
-    """Print how often several judges or judge prompts agree; print nothing if there is only one."""
+    """Print how often several judges or judge prompts agree; print nothing for only one judge with one prompt."""
     from bench.journal import Reader
     from bench.report.judges.panel import panel_grids, read_panels
 

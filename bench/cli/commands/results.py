@@ -62,7 +62,7 @@ def results(
     junit
         Write JUnit XML for CI to this file: one suite per job, one case per item.
     compare
-        Two or more providers of RUN_ID. Without RUN_ID: the newest run of each, as in bench compare.
+        Two or more providers of RUN_ID. Without RUN_ID: the newest run of each provider, as in bench compare.
     benchmark
         Only the jobs of this benchmark; --compare without RUN_ID needs it.
     rebuild

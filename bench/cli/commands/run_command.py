@@ -105,7 +105,7 @@ def sign(plan: Plan, outcome: Outcome) -> int:
 
 
 def _child_stdout() -> int | None:
-    """Return where a child process prints: our stdout, or our stderr with ``--json``, when stdout has only events."""
+    """Return the file descriptor for the output of a child process: stderr with ``--json``, or None for stdout."""
     return sys.stderr.fileno() if current.get().json else None
 
 

@@ -156,7 +156,7 @@ def show_outcome(outcome: VerificationOutcome) -> None:
 def show_findings(findings: Sequence[Finding]) -> None:
     """Print each failure and warning on one line.
 
-    Of equal findings, at most ``SHOWN_ALIKE`` are printed, and the number of the rest.
+    If many findings are equal, only ``SHOWN_ALIKE`` of these are printed, and the number of the others.
     """
     counts = Counter(_finding_kind(one) for one in findings)
     shown: Counter[tuple[str, str, str]] = Counter()

@@ -93,7 +93,7 @@ _WORD_LETTERS = frozenset("AI")
 def option_letters(choices: Sequence[str]) -> str:
     """Return the letters of all options as one text.
 
-    These are the letters in texts such as ``(A) Rome`` if every text begins with its own letter, else A, B, C, ...
+    If every text begins with its own letter, such as ``(A) Rome``, return these letters. Otherwise return A, B, C, ...
     """
     own = [found["letter"].upper() if (found := _OWN_LETTER.fullmatch(choice)) else "" for choice in choices]
     return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
@@ -121,7 +121,7 @@ def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> b
 
 
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that a gold answer names by its text or letter; None if it names none."""
+    """Return the index of the option that a gold answer names by text or by letter; None if there is no such option."""
     return None if gold is None else _option_named(gold, choices)
 
 
@@ -153,12 +153,13 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
-    """Return rule -> 1 if the answer gives the right letter by this published rule, else 0.
+    """Return, for each of three published rules, 1 if it finds the right letter in the answer, else 0.
 
-    The rule exact (MemBench): the answer is the letter and nothing else. The rule stated (LongBench v2): the first
-    ``The correct answer is (X)`` has the letter. The rule only (PersonaMem): the letter is the only one in brackets or,
-    without brackets, the only one that is a word. This rule tests the text after ``<final_answer>`` and the whole
-    answer. The result is empty if the right option has no letter.
+    ``wanted`` is the index of the right option. The result is empty if this option has no letter.
+    The rule ``exact`` (MemBench): the answer is the letter and nothing else. The rule ``stated`` (LongBench v2): the
+    first ``The correct answer is (X)`` has the letter. The rule ``only`` (PersonaMem): no other letter is in brackets
+    or, if there are no brackets, no other letter is a word. The rule ``only`` tests the text after ``<final_answer>``
+    and the whole answer.
     """
     letters = option_letters(choices)
     if wanted >= len(letters):
@@ -222,7 +223,7 @@ def _boxed_option(boxed: str, choices: Sequence[str]) -> int | None:
 
 
 def _option_at(text: str, start: int, choices: Sequence[str]) -> int | None:
-    """Return the index of the option whose text or letter begins at ``start``; the longer text if two texts match."""
+    """Return the index of the option whose text or letter begins at ``start``. Of two texts, prefer the longer."""
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
     texts = [
         (len(one), at)
@@ -288,9 +289,9 @@ def _bold_options(text: str, choices: Sequence[str]) -> Iterator[int]:
 
 
 def _mentioned_option(text: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that the text mentions first, by letter or by text; None for several letters.
+    """Return the index of the option that the text mentions first, by letter or by text.
 
-    Options that are ruled out do not count.
+    Options that the text rules out do not count. Return None if the text mentions no option or several letters.
     """
     letters = option_letters(choices)
     either = _ALTERNATIVES.search(text)

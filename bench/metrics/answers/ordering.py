@@ -10,8 +10,8 @@ The input ``order`` contains one number for each event of the answer: the number
 no event matches. If an expected event occurs several times, only its first occurrence counts.
 
 The value is computed from Kendall's tau-b and the F1 of the matched events. The tau-b is computed over the expected
-events and the unmatched events of the answer. Events that are missing in one of the two orders are tied at its last
-rank. With F1 = 2 * matched / (answered + expected)::
+events and the unmatched events of the answer. An event that is missing in one of the two orders
+gets the last rank of this order. With F1 = 2 * matched / (answered + expected)::
 
     value = (tau_b + 1) / 2 * F1
 

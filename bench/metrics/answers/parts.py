@@ -53,9 +53,9 @@ def _floored(k: int | None, params: Params) -> Arithmetic:
 
 
 def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
-    """Return the builder of a metric that is one additional number of a verdict.
+    """Return a function that builds a metric whose value is one additional number of a verdict.
 
-    The parameter ``key`` of the metric names the number.
+    The metric has a parameter with the name ``key``. The value of this parameter is the name of the number.
     """
 
     def build(k: int | None, params: Params) -> Arithmetic:
@@ -72,7 +72,7 @@ def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | 
 
 
 def _sum_metric(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
-    """Return the builder of a metric that is ``formula`` of sums over all items.
+    """Return a function that builds a metric whose value is ``formula`` of sums over all items.
 
     ``names`` are the additional numbers of verdicts that are summed, in the order of the formula's arguments.
     """

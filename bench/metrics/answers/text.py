@@ -220,7 +220,7 @@ def f1_locomo(prediction: str, reference: str) -> float:
 def f1_locomo_multi(prediction: str, reference: str) -> float:
     """Return LoCoMo's score for several answers that are separated by commas.
 
-    Each part of the gold answer gets its best F1 with a part of the prediction. The score is the mean of these.
+    Each part of the gold answer gets its best F1 with a part of the prediction. The score is the mean of these values.
     """
     predicted, expected = prediction.split(","), reference.split(",")
     return math.fsum(max(f1_locomo(p, e) for p in predicted) for e in expected) / len(expected)
@@ -249,8 +249,8 @@ def token_f1(k: int | None, params: Params) -> Arithmetic:
 def locomo_category(category: object, question_type: str | None) -> str | None:
     """Return the number of the LoCoMo category as a text.
 
-    Return ``category`` if it is such a number, else the number that belongs to the question type. Return None if
-    neither is known.
+    If ``category`` is such a number, return it. Otherwise return the number that belongs to the question type. Return
+    None if neither is known.
     """
     if category is not None and as_text(category) in LOCOMO_TYPES.values():
         return as_text(category)
@@ -260,7 +260,7 @@ def locomo_category(category: object, question_type: str | None) -> str | None:
 def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
     """Return the score of one answer by LoCoMo's official rules; None for an unknown category.
 
-    Unlike the official script, split a text without spaces between words into characters.
+    Unlike the official script, this function splits a text without spaces between words into characters.
     """
     prediction, reference = spaced(prediction), spaced(reference)
     if category == "1":
@@ -275,7 +275,7 @@ def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
 
 
 def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
-    """Return the functions of LoCoMo's score. The parameters set the category; if they do not, the row sets it."""
+    """Return the functions of LoCoMo's score. The category comes from the parameters, otherwise from the row."""
     fixed = params["category"]
 
     def of_inputs(

@@ -12,7 +12,7 @@ Example::
 * ``spaced`` puts spaces around each character of a script that writes no spaces. The evaluation of MLQA (Lewis et al.
   2020), sacreBLEU's ``zh`` tokenizer and the evaluation of KorQuAD (Lim et al. 2019) do this too.
 * ``comparable_form`` applies NFKC, and removes Unicode punctuation and optional vowel signs.
-* ``loose_form`` removes markup, and makes quotes and digits plain. No metric uses it; notes do.
+* ``loose_form`` removes markup, and makes quotes and digits plain. It is used for notes on results, and by no metric.
 * ``search_words`` returns single characters and overlapping pairs of characters, as Lucene's CJK filter does with
   ``outputUnigrams``.
 """
