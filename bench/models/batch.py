@@ -7,7 +7,8 @@ Example::
     response = await sender.call(endpoint, request)  # as `Http.call`; may take a day
 
 A batch is written to the run's journal (its file of events) before it is sent, with an id for each request. So after a
-restart, its requests are looked up by these ids and not sent again. A request that the vendor did not process goes into the next batch.
+restart, its requests are looked up by these ids and not sent again. A request that the vendor did not process goes into
+the next batch.
 """
 
 from __future__ import annotations

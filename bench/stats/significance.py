@@ -98,8 +98,8 @@ def _p_of(delta: float, se: float, df: int) -> float:
 def mcnemar(b: int, c: int) -> McNemar:
     """Return the exact McNemar test.
 
-    ``b`` counts the pairs in which only the first system is right. ``c`` counts the pairs in which only the second system
-    is right.
+    ``b`` counts the pairs in which only the first system is right. ``c`` counts the pairs in which only the second is
+    right.
     """
     n, least = b + c, min(b, c)
     tail = fair_tail(least, n)
