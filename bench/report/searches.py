@@ -81,7 +81,7 @@ FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     TEXT_CONSTANT: (
         FEW,
         "all hits have the same text in {}, although they map to different memories: the answering model does not see "
-        "the memories; check search.response.text",
+        "the memories; check search.response.contentField",
     ),
     TEXT_FOLDED: (
         FEW,
