@@ -1,7 +1,7 @@
 """Find the reason why an item was lost (not answered correctly).
 
-Each lost item has exactly one reason: the first that applies in a fixed order. So the counts by reason add up to the
-number of lost items.
+Each lost item has exactly one reason: the first reason that applies in a fixed order. So the counts by reason add up
+to the number of lost items.
 
 Example::
 

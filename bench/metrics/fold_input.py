@@ -50,7 +50,7 @@ class FoldRow(NamedTuple):
     state: str | None
     """None = pending"""
     labels: Labels
-    """sorted (dimension, label) pairs"""
+    """sorted (dimension, label) pairs, such as (question_type, temporal)"""
     values: Sequence[float | None]
     """one value per metric, in the order of the metrics; can be empty for a failed item"""
     reason: str = ""
@@ -91,10 +91,10 @@ class JobFacts:
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None
     token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    """role -> (how its tokens were counted, such as ``usage`` or ``chars/4``; True if any count is an estimate)"""
+    """role, such as answer -> (how its tokens were counted, for example ``chars/4``; True if a count is an estimate)"""
     price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """role -> the name and version of the price table, or ``prices`` if the config sets the prices, or both; a role
-    whose calls had no price is absent"""
+    """role, such as answer -> the name and version of the price table, or ``prices`` if the config sets the prices, or
+    both; a role whose calls had no price is absent"""
     corpora: Sequence[CorpusFacts] = ()
     judged: bool = False
     """true: a judge decides whether an item is correct, so an item without a verdict of the judge counts as failed"""

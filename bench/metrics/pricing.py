@@ -34,7 +34,10 @@ ALL_ROLES = ("ingest", *ITEM_ROLES)
 
 
 def tokens_of(role: str) -> Callable[[Row], float | None]:
-    """Return a function that takes a row and returns the tokens of the calls in this role; None if unknown."""
+    """Return a function that takes a row and returns the tokens of the calls in this role; None if unknown.
+
+    The role is the purpose of a call: ingest, search, answer or judge.
+    """
 
     def of_row(row: Row) -> float | None:
         count = row.tokens.get(role)
@@ -44,7 +47,7 @@ def tokens_of(role: str) -> Callable[[Row], float | None]:
 
 
 def cost_of(roles: Sequence[str]) -> Callable[[Row], float | None]:
-    """Return a function that takes a row and returns the cost of the calls of these roles in USD.
+    """Return a function that takes a row and returns the cost in USD of the calls in these roles.
 
     The cost is None if one of the costs is unknown, and 0 if there were no calls.
     """

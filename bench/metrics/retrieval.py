@@ -145,8 +145,8 @@ def hit(ranking: Ranking, k: int | None, params: Params) -> float:
 def recall(ranking: Ranking, k: int | None, params: Params) -> float:
     """Return the recall of one item by the parameter ``variant``.
 
-    R is the number of expected ids, F is how many of them the first K hits cover. ``any``: 1 if F > 0, else 0.
-    ``fraction``: F / R. ``all``: 1 if F = R, else 0. ``capped``: F / min(R, K).
+    R is the number of expected ids. F is the number of expected ids that the first K hits cover.
+    ``any``: 1 if F > 0, else 0. ``fraction``: F / R. ``all``: 1 if F = R, else 0. ``capped``: F / min(R, K).
     """
     covered, expected = ranking.covered(k), ranking.expected
     if params["variant"] == "fraction":

@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class BatchRecord:
-    """A batch of calls, as written to the journal."""
+    """A batch of calls, as written to the journal of the run."""
 
     key: str
     """id of the batch that bench made"""
@@ -59,7 +59,7 @@ class BatchRecord:
 
 
 class BatchLog(Protocol):
-    """The journal of the batches. When a write returns, the record is on disk."""
+    """The records of the batches in the run's journal. When a write returns, the record is on disk."""
 
     @property
     def senders(self) -> list[BatchSender]: ...
@@ -112,7 +112,7 @@ class _QueuedCall:
 
 
 class BatchSender:
-    """Sends the calls of one model in one role as batches; used in place of `Http`."""
+    """Sends the calls of one model in one role, such as judge, as batches. It is used in place of `Http`."""
 
     def __init__(self, endpoint: Endpoint, api: BatchApi, http: Http, log: BatchLog) -> None:
         self.endpoint = endpoint

@@ -69,7 +69,7 @@ class BatchApi(Protocol):
         ``count`` is the number of its calls; ``since`` is the time at which bench tried to create it.
 
         Raises:
-            BatchNotEnded: a batch that may be the right one must end before its key can be read.
+            BatchNotEnded: a batch must end before its key can be read and compared.
         """
         ...
 

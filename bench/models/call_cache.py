@@ -132,7 +132,7 @@ def _read(body: str) -> Completion | None:
 
 
 class CachedModel:
-    """A model that returns a reply from the cache if there is one, and calls another model otherwise."""
+    """A model that returns replies from a cache, and calls another model if the cache has no reply."""
 
     def __init__(self, model: Model, cache: CallCache, identity: Mapping[str, object]) -> None:
         self._model = model

@@ -76,7 +76,7 @@ class Sender(Protocol):
 
 
 class ChatModel:
-    """One model in one role. Its calls have their own rate limiter; with ``batch``, they are sent in batches."""
+    """One model in one role, such as judge. Its calls have their own rate limiter, and may be sent in batches."""
 
     def __init__(
         self,

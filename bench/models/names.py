@@ -207,7 +207,7 @@ def resolve_target(name: str, environment: Environment, files: Mapping[str, Mode
 
 
 def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
-    """Return the environment variables that a model needs. If any one of several is enough, return only the first."""
+    """Return the environment variables that a model needs; if one of several is enough, return only the first."""
     prefix = name.partition("/")[0]
     file, vendor = files.get(prefix), VENDORS.get(prefix)
     if file is not None and file.auth is not None:

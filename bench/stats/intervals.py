@@ -384,7 +384,7 @@ def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[tuple[int,
 def order_statistic_interval(
     ordered: Sequence[float], p: float, reached: Sequence[tuple[int, int]] | None, level: float = 0.95
 ) -> Interval | None:
-    """Return the interval of a percentile: the values at a lower and at an upper rank; None if these are equal.
+    """Return the interval of a percentile: the values at a lower and an upper rank; None if both values are equal.
 
     ``reached`` has, for each cluster, the number of values and the number of values up to the percentile. None means
     that there are no clusters. With clusters, a cluster-robust interval of the share p, on the scale of log odds, gives

@@ -157,7 +157,7 @@ async def _judge_all(
 
 
 def _reviews(side: AnswerSet, panel: Panel) -> tuple[Review | None, ...]:
-    """Return one review for each judge and prompt, which compares the verdicts with people's labels.
+    """Return one review for each judge and prompt. A review compares the verdicts with people's labels.
 
     The result is empty if the answers are not from a run.
     """

@@ -52,7 +52,7 @@ def sign(
     run_id
         A run of this workspace, or a path to its journal. Default: the newest run.
     key
-        Private key file. Default: the key in the environment, else the only active key of the key folder.
+        Private key file. Default: the key in the environment. If there is none, the only active key of the key folder.
     benchmark
         Only this benchmark's jobs.
     provider
@@ -162,7 +162,7 @@ def reproduce(
 
 
 def diff(a: Path, b: Path) -> int:
-    """Show the differences of two receipts. Exit 0 for equal result digests, else 8. Two runs: as bench compare.
+    """Compare two receipts. Exit 0 for equal result digests, 8 for different digests. Runs: as bench compare.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def log_time() -> str:
 def sheet(
     target: str, /, *, benchmark: str | None = None, provider: str | None = None, html: Path | None = None
 ) -> int:
-    """List 19 facts that a reader needs to judge a result, and mark the missing ones. Markdown or --json.
+    """List 19 facts that a reader needs to judge a result, and mark the missing facts. Markdown or --json.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def results(
     run_id
         A run of this workspace, or a path to a journal. Default: the newest run.
     by
-        Dimensions for a breakdown of the headline metric: question_type, group, or a metadata key.
+        Break the main metric down by these properties of items: question_type, group, or a metadata key.
     markdown
         Print the whole report as Markdown.
     csv

@@ -71,7 +71,7 @@ MESSAGE_KEYS = ("message", "msg", "detail", "reason", "warning", "info")
 NON_RESULT_KEYS = frozenset(
     (*MESSAGE_KEYS, *STATUS_KEYS, "request_id", "requestId", "trace_id", "traceId", "timestamp")
 )
-"""if a response has only these keys, it contains a message but no result"""
+"""keys that never contain a result; a response with only these keys has no result"""
 _FAILURE_WORDS = pattern(
     r"rate.?limit|too many|quota|exceed|\berrors?\b|exception|\bfail(?:ed|ure|s)?\b|unavailab|time.?out"
     r"|timed out|overload"
@@ -106,7 +106,7 @@ class BodyErrors:
 
     @classmethod
     def compile(cls, rules: tuple[ErrorRule, ...]) -> BodyErrors:
-        """Compile the paths of the rules. A rule's message is a path if it starts with "$", else a text."""
+        """Compile the paths of the rules. A rule's message is a path if it starts with "$", otherwise a plain text."""
         texts = [rule.message or "" for rule in rules]
         messages = [compile_path(text) if text.startswith("$") else None for text in texts]
         return cls(tuple((rule, compile_path(rule.path), path) for rule, path in zip(rules, messages, strict=True)))
@@ -117,8 +117,8 @@ class BodyErrors:
         """Raise an error if a 2xx response reports a failure.
 
         The first matching rule of ``errors.error_when`` sets the error. If the config has no rules, common keys of the
-        body are checked. An HTML page raises MappingError. Nothing else is checked in a body that is not JSON, or in a
-        response whose status is in ``ok``. With ``partial``, failures of single elements of an add are ignored.
+        body are checked. A response whose status is in ``ok`` is not checked. Of the bodies that are not JSON, only an
+        HTML page raises an error (MappingError). With ``partial``, failures of single elements of an add are ignored.
         """
         if not 200 <= response.status < 300 or response.status in ok:
             return None
@@ -337,9 +337,9 @@ def _incomplete_part(node: object) -> str:
 
 
 def _in_envelope(reads: Callable[[object], str], tree: object) -> str:
-    """Return ``reads(tree)``, or "" if it finds nothing.
+    """Return the first text that ``reads`` finds in ``tree`` and the objects inside; return "" if there is none.
 
-    If ``tree`` gives "", its objects under the keys ``data``, ``result`` and ``response`` are read.
+    The objects are under the keys ``data``, ``result`` and ``response``.
     """
     if not isinstance(tree, dict):
         return ""

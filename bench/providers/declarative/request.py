@@ -134,7 +134,7 @@ class ProviderConnection:
     compiler: Compiler
     constants: Mapping[str, str]
     in_paths: Mapping[str, str]
-    """constants for use in URL paths: values of environment variables are percent-encoded, other slashes are kept"""
+    """constants for use in URL paths: slashes in the config are kept, values of environment variables are encoded"""
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
     health: HealthCheck | None = None

@@ -77,7 +77,7 @@ class MemoryFormat:
     def item_variables(
         self, memory: Memory, *, index: int, namespace: str, embedding: Sequence[float] | None = None
     ) -> dict[str, object]:
-        """Return the request variables of one memory. Each element of ``$.items`` is such a memory."""
+        """Return the request variables of one memory. Each element of ``$.items`` has these variables."""
         return {
             "id": memory.id,
             "content": memory.content,

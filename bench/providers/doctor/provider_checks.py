@@ -250,7 +250,7 @@ async def _text_unchanged(exam: Examination) -> str:
 
 
 def _is_in_parts(memory: Memory, hits: Sequence[Hit]) -> bool:
-    """Return True if the hits are unchanged parts of the memory, and two of these are its beginning and its end."""
+    """Return True if the hits are unchanged parts of the memory, including the memory's beginning and end."""
     parts = [hit.content for hit in hits if memory.id in hit.source_ids and hit.content.strip() in memory.content]
     edges = (memory.content[:EDGE].strip(), memory.content[-EDGE:].strip())
     return all(any(edge in part for part in parts) for edge in edges)
