@@ -29,7 +29,7 @@ def split_values(given: Sequence[str] | None) -> list[str]:
 
 
 def whole_number(_type: object, tokens: Sequence[Token]) -> int:
-    """Parse an integer for the parser of flags, whose own conversion would round 1.5."""
+    """Parse an integer. A value such as 1.5 is an error, although the flag parser itself would round it."""
     try:
         return int(tokens[0].value)
     except ValueError:

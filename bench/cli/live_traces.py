@@ -65,9 +65,9 @@ def _exporter() -> Any:
 
 
 async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict[str, int]) -> int:
-    """Send the traces of the items of one job that have ended since the last call; return the number of these items.
+    """Send the traces of a job's items that have ended since the last call; return the number of these items.
 
-    ``sent`` is job -> position in the journal of the last item that was sent; it is updated.
+    ``sent`` maps each job to the journal position of the last item that was sent. The function updates ``sent``.
     """
     count = 0
     while ended := await reader.ended_since(record.key, sent.get(record.key, 0), BATCH):

@@ -91,7 +91,7 @@ class JobFacts:
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None
     token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    """role, such as answer -> (how its tokens were counted, for example ``chars/4``; True if a count is an estimate)"""
+    """role, such as answer_in -> (how its tokens were counted, as ``chars/4``; True if a count is an estimate)"""
     price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """role, such as answer -> the name and version of the price table, or ``prices`` if the config sets the prices, or
     both; a role whose calls had no price is absent"""
@@ -236,7 +236,7 @@ class FoldTable:
         return cell
 
     def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
-        """Return (corpus, its rows) for each stretch of adjacent rows with an equal corpus."""
+        """Return one pair (corpus, its rows) for each group of adjacent rows of the same corpus."""
         if not self.clustered:
             return [("", corpora)]
         if corpora.count(corpora[0]) == len(corpora):

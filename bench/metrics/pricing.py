@@ -34,9 +34,9 @@ ALL_ROLES = ("ingest", *ITEM_ROLES)
 
 
 def tokens_of(role: str) -> Callable[[Row], float | None]:
-    """Return a function that takes a row and returns the tokens of the calls in this role; None if unknown.
+    """Return a function that takes a row and returns the tokens of ``role``; None if unknown.
 
-    The role is the purpose of a call: ingest, search, answer or judge.
+    The role is ingest, context, answer_in, answer_out, judge_in or judge_out.
     """
 
     def of_row(row: Row) -> float | None:
@@ -47,7 +47,7 @@ def tokens_of(role: str) -> Callable[[Row], float | None]:
 
 
 def cost_of(roles: Sequence[str]) -> Callable[[Row], float | None]:
-    """Return a function that takes a row and returns the cost in USD of the calls in these roles.
+    """Return a function that takes a row and returns the cost of the calls in these roles, such as judge.
 
     The cost is None if one of the costs is unknown, and 0 if there were no calls.
     """

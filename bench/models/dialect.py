@@ -39,11 +39,11 @@ FINISHES: Mapping[str, Finish] = {
         "refusal",
     ),
 }  # fmt: skip
-"""reason for the end of a reply, as any vendor writes it, in lower case -> bench's word for this reason"""
+"""finish reason of a reply, as a vendor writes it, in lower case -> the word that bench uses for this reason"""
 ERROR_FINISHES = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource", "failed"}
 )
-"""vendors' reasons for the end of a reply that mean an error of the endpoint"""
+"""finish reasons of vendors that mean an error of the endpoint"""
 FILTER_CODES = frozenset(
     {
         "content_filter", "responsibleaipolicyviolation", "content_policy_violation", "content_filtered",
@@ -85,7 +85,7 @@ class Reply:
     finish: Finish
     fingerprint: str | None = None
     native_finish: str = field(default="", compare=False)
-    """the reason for the end of the reply, as the vendor writes it"""
+    """the finish reason of the reply, as the vendor writes it"""
     reasoning: str = field(default="", compare=False)
     """the model's reasoning, if it was sent apart from the text"""
 
@@ -169,7 +169,7 @@ def content_text(content: object, where: str) -> str:
 
 
 def finish_of(native: object) -> Finish:
-    """Return bench's word for the vendor's reason for the end of a reply; "other" if the reason is not known."""
+    """Convert a vendor's finish reason of a reply to the word that bench uses; return "other" for an unknown reason."""
     return FINISHES.get(str(native).lower(), "other")
 
 

@@ -177,7 +177,7 @@ def _count(block: Mapping[str, object], key: str) -> int:
 
 
 TOOL_CALL = "tool_calls"
-"""reason for the end of a reply that calls a tool, although the prompt offers none"""
+"""finish reason of a reply that calls a tool, although the prompt offers no tool"""
 
 
 def strip_reasoning(completion: Completion) -> Completion:

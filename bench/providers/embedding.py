@@ -30,7 +30,7 @@ class ProviderEmbedder:
 
     @classmethod
     def from_config(cls, config: ProviderConfig, embedder: Embedder | None) -> ProviderEmbedder:
-        """Return the object for a config, around an embedder that is already open.
+        """Create the object from an embedder that is already open.
 
         Raises:
             ConfigError: ``embedder`` is None.

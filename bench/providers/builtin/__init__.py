@@ -10,7 +10,7 @@ from bench.config.builtin_providers import BUILT_IN
 
 
 def description(name: str) -> dict[str, object]:
-    """Return the config of a built-in provider, as the tree of its YAML."""
+    """Return the config of a built-in provider, as read from YAML."""
     return {
         "name": name,
         "type": "local",

@@ -93,9 +93,9 @@ SEARCH_CHECK_KEYS = STATE_KEYS.union(INCOMPLETE_FLAGS, PART_COUNTS, MESSAGE_KEYS
 """every key that the check of a search response reads; a response without these keys needs no further check"""
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 CheckKind = Literal["add", "search", "change", "other"]
-"""Kind of a request. An "add" must have stored everything, and a "search" must be complete.
-A "change" (also used for a setup, a count or a lookup) must not report a failure. An "other" response is only checked
-for an error message without a result."""
+"""Kind of a request, which decides when its response is an error.
+An "add" must have stored everything. A "search" must be complete. A "change" (also a setup, a count or a lookup) must
+not report a failure. For "other", only an error message without a result is an error."""
 
 
 @dataclass(frozen=True, slots=True)

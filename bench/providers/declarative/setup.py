@@ -4,8 +4,8 @@ Example::
 
     captures = await SetupOperation.compile(connection, config, embedder).prepare(values)       # {"storeId": "vs_1"}
 
-If the process dies after a setup call, a resumed run finds the result of the call by ``existing``, so that nothing is
-created twice.
+If the process dies after a setup call, a resumed run finds the result of the call by the lookup ``existing`` of the
+config. So nothing is created twice.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class SetupOperation:
         return captures
 
     async def found(self, values: Mapping[str, object]) -> dict[str, object] | None:
-        """Return the values that an interrupted setup must have read, or None if the setup created nothing.
+        """Return the values that an interrupted setup has read; return None if the setup has created nothing.
 
         The values are found by ``existing`` lookups or by repeating a call.
 

@@ -2,7 +2,7 @@
 
 Each rule reads a memory id from a hit. The first rule that gives the id of a sent memory is used. If no rule matches
 any hit of a response, MappingError is raised. Without ``id_from``, two common rules are tried, and no error is raised
-if they do not match. ``id_from: none`` maps no hit.
+if they do not match. With ``id_from: none``, no hit is mapped to a memory.
 """
 
 from __future__ import annotations

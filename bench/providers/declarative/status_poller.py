@@ -84,7 +84,7 @@ class StatusPoller:
     async def _poll_jobs(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
         """Poll the jobs in order, up to 16 at a time, and return their common state.
 
-        Polling stops at the first group with an unfinished job, because the service processes later jobs later.
+        Polling stops at the first group with an unfinished job, because the service processes the jobs in order.
         """
         namespace = str(values.get("runTag", ""))
         captures: dict[str, object] = {}
