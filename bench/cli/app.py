@@ -174,7 +174,7 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _known_command(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments; if the command has its name from another tool, the name is replaced by our name.
+    """Return the arguments. A command name of another tool is replaced by the name of the ``bench`` command.
 
     Raises:
         UsageError: there is no such command.

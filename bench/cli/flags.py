@@ -223,7 +223,7 @@ def _whole(text: str, flag: str) -> int:
 
 
 def run_or_newest(run_id: str | None) -> str:
-    """Return ``run_id``; without it, return the newest run of the workspace and print a note on stderr.
+    """Return ``run_id``. If it is empty, return the newest run of the workspace, and print a note on stderr.
 
     Raises:
         UsageError: no run is named, and the workspace has no run.

@@ -141,7 +141,8 @@ class PointsEvaluator(JudgeSettings):
 class OrderEvaluator(JudgeSettings):
     """The evaluator ``order-agreement``: a judge finds the rubric's events in the answer.
 
-    The value is (Kendall's tau-b of their order + 1) / 2 x F1 of the events found.
+    The value is (tau_b + 1) / 2 * F1. Here tau_b is Kendall's tau-b of the order of the events, and F1 is the F1 of the
+    events that the judge found.
     """
 
     prompt: JudgePrompt

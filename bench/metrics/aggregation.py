@@ -110,7 +110,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """The macro mean: the mean over labels, such as question types, of the mean of each label.
+    """The macro mean: first one mean per label, such as a question type, then the mean of these means.
 
     Labels without any value are left out.
     """

@@ -76,8 +76,8 @@ def fold(
     """Return metric name -> Measurement over all rows of one job.
 
     The ``values`` of each row are in the order of ``item_metrics(metrics)``. A ``FoldTable`` is faster for many rows,
-    but can hold only one epoch. ``by`` adds breakdowns by these labels. A label that no row has is left out.
-    With ``epochs`` > 1, the repeats of an item are first combined into one row.
+    but can hold only one epoch. ``by`` adds breakdowns by these labels. A breakdown is left out if no row has its
+    label. With ``epochs`` > 1, the repeats of an item are first combined into one row.
     """
     items = item_metrics(metrics)
     facts = job or JobFacts()

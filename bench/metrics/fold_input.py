@@ -91,7 +91,7 @@ class JobFacts:
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None
     token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    """role, such as answer_in -> (how its tokens were counted, as ``chars/4``; True if a count is an estimate)"""
+    """role, such as answer_in -> (method of counting its tokens, such as ``chars/4``; True = estimated)"""
     price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """role, such as answer -> the name and version of the price table, or ``prices`` if the config sets the prices, or
     both; a role whose calls had no price is absent"""
@@ -114,7 +114,7 @@ def labels_of_each(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 NAN = math.nan
 MIN_RUN = 32
-"""number of successive rows of one cluster from which on these rows get an array of their own"""
+"""minimum number of successive rows of one cluster that get an array of their own"""
 Key = tuple[Labels, str | None]
 """labels, state"""
 

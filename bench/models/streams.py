@@ -201,7 +201,7 @@ def _append_block_delta(block: dict[str, object], delta: Mapping[str, object]) -
 
 
 def _parsed_block(block: dict[str, object]) -> dict[str, object]:
-    """Parse the input of a tool call in a block, which was streamed as pieces of JSON text."""
+    """Return the block with its tool input parsed. The input was streamed as pieces of JSON text."""
     if "partial_json" in block:
         block["input"] = _json(str(block.pop("partial_json")) or "{}")
     return block

@@ -43,7 +43,7 @@ def compare(
     providers
         Two or more providers by name.
     metric
-        Metrics to compare, all as main metrics. Default: every metric; the benchmark's first is the main metric.
+        Metrics to compare, each as a main metric. Default: every metric; the benchmark's first is the main metric.
     markdown
         Print the whole comparison as Markdown.
     fail_on_regression

@@ -209,7 +209,7 @@ def keyring(folder: Path | None = None) -> Keyring:
 def load_trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
     """Return the trusted keys. If ``pubkeys`` are given, only these keys are trusted.
 
-    Otherwise they are read from the file ``trusted``, by default the file of the workspace.
+    Otherwise the keys are read from the file ``trusted``, by default the file of the workspace.
     """
     from bench.receipt.signing.signature import PublicKey
     from bench.receipt.signing.trust_store import TrustStore

@@ -343,7 +343,7 @@ class NamespaceFiles:
         return held
 
     async def copy(self, namespace: str, folder: Path) -> None:
-        """Replace the namespace by its copy in another run's folder; if there is no copy, only delete the namespace."""
+        """Replace the namespace by its copy from another run's ``folder``; delete it if there is no copy."""
         await self.remove(namespace)
         source = folder / self._folder.name / self.path(namespace).name
         if source.exists():

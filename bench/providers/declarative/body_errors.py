@@ -177,7 +177,7 @@ def _refuse_failure(tree: object, response: Response, check_kind: CheckKind, *, 
 
 
 def _add_failure(tree: object, *, partial: bool) -> str:
-    """Return the text of the failure that an add's response reports, or "" if it reports none.
+    """Return the text of the failure that an add's response reports, or "" if there is no failure.
 
     Failures of single elements are ignored if ``partial`` is True.
     """

@@ -83,7 +83,7 @@ class PartialFailures:
         )
 
     def read(self, answer: ServiceResponse, known: Mapping[str, str]) -> dict[str, str]:
-        """Return the map from the id of each failed memory to the reason. ``known`` maps service ids to memory ids."""
+        """Return memory id -> reason for each memory that failed. ``known`` maps service ids to memory ids."""
         refused: dict[str, str] = {}
         for row in answer.rows(self.items):
             if not any(path.all(row)[:1] == [value] for path, values in self.failed_when for value in values):

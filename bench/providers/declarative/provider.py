@@ -195,7 +195,7 @@ class Declarative:
         return compact(answer.value(self._version_path))
 
     async def _delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Delete the memories in one call if the call uses the variable ``ids``, else in one call per id."""
+        """Delete the memories: in one call if the call uses the variable ``ids``, otherwise in one call per id."""
         values = self._values(space)
         if "ids" in self._delete_call.uses():
             await self._delete_call.each({**values, "ids": list(memory_ids)})
