@@ -84,7 +84,7 @@ def call_digest(sha256: str, at: int) -> str:
 def texts_by_call(verdict: Verdict) -> Mapping[str, str]:
     """Return a map from the id of each judge call to the text of the judge's reply.
 
-    If the evaluator makes one call per answer, the id is the digest of its prompt. Otherwise, the id is a
+    If the evaluator makes one call per answer, the id is the digest of the prompt. Otherwise, the id is a
     `call_digest`.
     """
     raw, sha256 = verdict.raw, verdict.prompt_sha256

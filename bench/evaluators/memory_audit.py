@@ -78,7 +78,7 @@ class AuditEvaluator(JudgeSettings):
     def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
         """Return one prompt for each rubric point, followed by one prompt for each memory.
 
-        All prompts have the digest of the prompt ``stored``. Then `complete_all` adds an index to each.
+        All prompts have the digest of the prompt ``stored``. Then `complete_all` adds an index to each digest.
         """
         if not stored:
             return []

@@ -45,7 +45,7 @@ def deletion_check(
 ) -> float | None:
     """Return 1 if none of ``texts`` contains ``deleted``, else 0; None if ``deleted`` is empty.
 
-    With ``fuzzy_match``, a text contains ``deleted`` if it has enough words of ``deleted``: at least the share
+    With ``fuzzy_match``, a text contains ``deleted`` if it has enough of the words of ``deleted``: at least the share
     ``fuzzy_threshold``.
     """
     places = [as_text(text) for text in as_iterable(texts) if text is not None]
