@@ -1,11 +1,11 @@
-"""Both batch APIs and the live endpoints beside them: what is processed is paid, once for each time it is processed.
+"""Both batch APIs and the live endpoints next to them: every processed request is paid, each time it is processed.
 
 Example::
 
     stub = BatchStub()
     url = await servers.start(stub.handle)
     stub.paid                      # body -> how often it was processed
-    stub.hang(3, after=True)       # the third request is carried out and never answered
+    stub.hang(3, after=True)       # the third request is processed and never answered
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aiohttp import web
 
 VERDICT = {"correctness": 1, "faithfulness": 1, "reasoning": "same"}
 LOOKS = 2
-"""times that a batch is asked for until it has ended"""
+"""number of requests for the state of a batch until it has ended"""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class BatchStub:
     fate: Callable[[int, dict[str, Any]], str] = lambda number, body: "ok"
     """number of the batch from 1, body -> ok, expired, cancelled, bad (400), overloaded"""
     outage: Callable[[], str] = lambda: ""
-    """whether a request is answered with 503, ``before`` or ``after`` it is carried out"""
+    """whether a request is answered with 503, ``before`` or ``after`` it is processed"""
     missing: int = 0
     """status of every request of an endpoint that has no batches"""
     reached: anyio.Event = field(default_factory=anyio.Event)
@@ -55,7 +55,7 @@ class BatchStub:
     _hang: tuple[int, bool] | None = None
 
     def hang(self, number: int, *, after: bool) -> None:
-        """Never answer the request of that number from now on, carried out or not."""
+        """Never answer the request of that number from now on; ``after``: process it first."""
         self.reached = anyio.Event()
         self._hang = (len(self.seen) + number, after)
 
@@ -158,12 +158,12 @@ class BatchStub:
         self.paid[json.dumps(body, sort_keys=True)] += 1
         text = json.dumps(body["messages"])
         codes = re.findall(r"opens with (\w+)", text)
-        said = json.dumps(VERDICT) if body["model"] == "j1" else (codes[0] if codes else "unknown")
+        content = json.dumps(VERDICT) if body["model"] == "j1" else (codes[0] if codes else "unknown")
         if "response_format" in body or ("tools" not in body and "seed" in body):
             usage = {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010}
-            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}
             return {"model": body["model"], "choices": [choice], "usage": usage}
-        block: dict[str, Any] = {"type": "text", "text": said}
+        block: dict[str, Any] = {"type": "text", "text": content}
         if "tools" in body:
             block = {"type": "tool_use", "name": "reply", "input": VERDICT}
         usage = {"input_tokens": 1000, "output_tokens": 10}

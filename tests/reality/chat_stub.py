@@ -25,7 +25,7 @@ USAGE = {"prompt_tokens": 200, "completion_tokens": 9, "total_tokens": 209}
 
 @dataclass
 class Stub:
-    """What was asked, and where."""
+    """The requests that the server got, and their paths."""
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list)
@@ -47,7 +47,7 @@ def completion(
 
 @contextmanager
 def serving(reply: Callable[[dict[str, Any]], Reply]) -> Iterator[Stub]:
-    """Serve every POST with what ``reply`` makes of its body."""
+    """Answer every POST with the result of ``reply`` for its body."""
     stub = Stub()
 
     class Handler(BaseHTTPRequestHandler):
@@ -72,7 +72,7 @@ def serving(reply: Callable[[dict[str, Any]], Reply]) -> Iterator[Stub]:
 
     class Server(ThreadingHTTPServer):
         def handle_error(self, *about: Any) -> None:
-            if not isinstance(sys.exception(), ConnectionError):  # a client may give up
+            if not isinstance(sys.exception(), ConnectionError):  # a client may close its connection
                 super().handle_error(*about)
 
     server = Server(("127.0.0.1", 0), Handler)

@@ -1,4 +1,4 @@
-"""A workspace of made-up facts on a memory server that may answer oddly."""
+"""A workspace of made-up facts on a memory server whose responses a test can change."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from bench.engine import Outcome
+from bench.journal import Reader
+from bench.report.fold import JobReport, fold
 from tests.cli.conftest import bench, environment, results
 from tests.local_server import LocalServers
 from tests.reality.memory_stub import MemoryStub
@@ -18,6 +20,18 @@ from tests.small_world import World
 __all__ = ["bench", "environment", "results"]
 
 WorldOn = Callable[..., Awaitable[World]]
+
+
+async def job_report(world: World, run: Outcome | str) -> JobReport:
+    """Return the report of the first job of a run."""
+    run_id = run if isinstance(run, str) else run.run_id
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        return (await fold(reader)).jobs[0]
+
+
+async def notes_of(world: World, run: Outcome | str) -> str:
+    """Return the notes of the first job of a run, one per line."""
+    return "\n".join((await job_report(world, run)).notes)
 
 
 @pytest.fixture
@@ -34,7 +48,7 @@ async def world_on(tmp_path: Path) -> AsyncIterator[WorldOn]:
 
 @pytest.fixture
 def rows_of(tmp_path: Path) -> Callable[[Outcome], list[dict[str, Any]]]:
-    """The written rows of a run."""
+    """The rows of ``items.jsonl`` of a run."""
 
     def read(outcome: Outcome) -> list[dict[str, Any]]:
         path = tmp_path / "results" / outcome.run_id / "items.jsonl"

@@ -1,6 +1,6 @@
 """A memory server of a few lines whose answers a test may replace: ``MemoryStub(answers={"search": odd})``.
 
-It understands the calls of ``tests.small_world.PROVIDER`` and keeps what it was asked.
+It serves the calls of ``tests.small_world.PROVIDER`` and keeps the bodies of all requests.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from aiohttp import web
 
 Reply = web.StreamResponse | None
 Odd = Callable[[int, web.Request, dict[str, object]], Awaitable[Reply] | Reply]
-"""call number (from 1), request, parsed body -> an answer of its own, or None for the usual one"""
+"""call number (from 1), request, parsed body -> a changed response, or None for the usual one"""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class MemoryStub:
         return web.json_response(self.usual(name, request, body))
 
     def usual(self, name: str, request: web.Request, body: Mapping[str, object]) -> dict[str, object]:
-        """What a sound server answers."""
+        """Return the response of a server without faults."""
         if name == "clear":
             self.cleared.append(len(self.spaces.pop(request.path.rpartition("/")[2], [])))
             return {"removed": self.cleared[-1]}
@@ -62,8 +62,8 @@ class MemoryStub:
                 return {"count": len(kept)}
 
     def found(self, kept: list[dict[str, object]], query: str, limit: int) -> list[dict[str, object]]:
-        asked = set(query.lower().replace("?", "").split())
-        rated = [(len(asked & set(str(one["content"]).lower().split())), one) for one in kept]
+        words = set(query.lower().replace("?", "").split())
+        rated = [(len(words & set(str(one["content"]).lower().split())), one) for one in kept]
         best = sorted((pair for pair in rated if pair[0]), key=lambda pair: -pair[0])[:limit]
         return [
             {"id": one["id"], "memory": one["content"], "score": score, "metadata": one.get("metadata", {})}

@@ -1,4 +1,4 @@
-"""What an answer is: the finish decides before the text does, and missing text is never right and never wrong."""
+"""Answers: the finish reason decides before the text, and a missing text is neither correct nor incorrect."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def workspace(tmp_path: Path) -> Path:
         ]
         (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     sessions = [[{"role": "user", "content": content}] for _, content, _, _ in FACTS]
-    asked = [{"id": key, "q": question, "a": answer} for key, _, question, answer in FACTS]
-    (tmp_path / "judged.jsonl").write_text(json.dumps({"id": "a", "sessions": sessions, "qa": asked}) + "\n")
+    questions = [{"id": key, "q": question, "a": answer} for key, _, question, answer in FACTS]
+    (tmp_path / "judged.jsonl").write_text(json.dumps({"id": "a", "sessions": sessions, "qa": questions}) + "\n")
     return tmp_path
 
 
@@ -78,7 +78,7 @@ Serve = Callable[..., Stub]
 
 @pytest.fixture
 def serve(workspace: Path) -> Iterator[Serve]:
-    """Put an endpoint behind the prefix ``local``; what it replies is a function of the request's body."""
+    """Start an endpoint with the prefix ``local``; its reply is a function of the request body."""
     with ExitStack() as stack:
 
         def start(
@@ -97,7 +97,7 @@ def serve(workspace: Path) -> Iterator[Serve]:
 
 @pytest.fixture
 def job(bench: Bench, serve: Serve) -> Callable[..., dict[str, Any]]:
-    """Run one benchmark with the answers of the endpoint; give its job with the exit code and the rows."""
+    """Run one benchmark with the answers of the endpoint; return its job with the exit code and the rows."""
 
     def run(*flags: str, benchmark: str = "mini", model: str = "local/m") -> dict[str, Any]:
         done = bench(
@@ -116,14 +116,14 @@ Endpoint = Callable[[dict[str, Any]], Reply]
 
 
 def own(replies: Sequence[Reply], usual: Reply | None = None) -> Endpoint:
-    """One reply for each question, in their order, and the usual one for those that are left (default: the last)."""
+    """Return a reply for each question, in order, and the usual one (default: the last) for the other questions."""
     rest = replies[-1] if usual is None else usual
     of_question = {question: replies[at] if at < len(replies) else rest for at, (*_, question, _) in enumerate(FACTS)}
     return lambda body: next(one for question, one in of_question.items() if question in str(body))
 
 
 def parts(cases: Sequence[Any], size: int = len(FACTS)) -> list[Sequence[Any]]:
-    """Cases that share a run, as many as there are questions."""
+    """Return groups of cases that share a run, one case per question."""
     return [cases[at : at + size] for at in range(0, len(cases), size)]
 
 
@@ -152,9 +152,7 @@ THOUGHTS = [
 
 
 @pytest.mark.parametrize("texts", parts(THOUGHTS))
-def test_what_a_model_thinks_is_never_scored_and_stays_in_the_export(
-    serve: Serve, job: Job, texts: Sequence[str]
-) -> None:
+def test_reasoning_in_the_text_is_not_scored_and_is_exported(serve: Serve, job: Job, texts: Sequence[str]) -> None:
     serve(own([completion(text) for text in texts]))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0 and found["metrics"]["contains_match"]["n"] == 4
@@ -162,14 +160,14 @@ def test_what_a_model_thinks_is_never_scored_and_stays_in_the_export(
     assert {row["raw_answer"] for row in found["rows"]} == set(texts)
 
 
-def test_reasoning_that_comes_apart_from_the_text_stays_in_the_export(serve: Serve, job: Job) -> None:
+def test_reasoning_in_its_own_field_is_not_scored_and_is_exported(serve: Serve, job: Job) -> None:
     serve(completion("Pelle", reasoning_content="under the blue pot"))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25
     assert {row["reasoning"] for row in found["rows"]} == {"under the blue pot"}
 
 
-def test_a_reasoning_block_that_was_cut_is_no_answer(serve: Serve, job: Job) -> None:
+def test_a_truncated_reasoning_block_is_a_truncated_error(serve: Serve, job: Job) -> None:
     serve(completion("<think>\nThe memories speak of: under the blue pot, Pelle, Umea, alto. Let me", "length"))
     found = job()
     assert found["error_kinds"] == {"truncated": 4} and not found["valid"] and found["exit"] == 4
@@ -179,9 +177,7 @@ def test_a_reasoning_block_that_was_cut_is_no_answer(serve: Serve, job: Job) -> 
 
 
 @pytest.mark.parametrize("benchmark", ["mini", "abst"])
-def test_an_answer_that_was_cut_before_it_began_is_never_correct_and_never_wrong(
-    serve: Serve, job: Job, benchmark: str
-) -> None:
+def test_an_empty_answer_at_the_token_limit_is_a_truncated_error(serve: Serve, job: Job, benchmark: str) -> None:
     details = {"completion_tokens_details": {"reasoning_tokens": 1024}}
     usage = {"prompt_tokens": 200, "completion_tokens": 1024, "total_tokens": 1224, **details}
     serve(completion("", "length", usage=usage, reasoning_content="Let me think"))
@@ -195,7 +191,7 @@ def test_an_answer_that_was_cut_before_it_began_is_never_correct_and_never_wrong
         }  # fmt: skip
 
 
-def test_a_cut_answer_with_text_is_scored_counted_and_shown(serve: Serve, job: Job, bench: Bench) -> None:
+def test_a_truncated_answer_with_text_is_scored_and_noted(serve: Serve, job: Job, bench: Bench) -> None:
     serve(completion("It is Pelle and", "length"))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25 and found["valid"]
@@ -223,10 +219,10 @@ NO_ANSWERS = [
 
 @pytest.mark.parametrize("first", range(0, len(NO_ANSWERS), len(FACTS)))
 @pytest.mark.parametrize("benchmark", ["mini", "abst"])
-def test_a_reply_without_an_answer_is_an_error_that_names_its_finish(
+def test_a_reply_without_an_answer_is_an_error_that_names_the_finish_reason(
     serve: Serve, job: Job, first: int, benchmark: str
 ) -> None:
-    """As many kinds of reply as there are questions, one each."""
+    """Send a different kind of reply for each question."""
     replies = {question: one for (*_, question, _), one in zip(FACTS, NO_ANSWERS[first:], strict=False)}
 
     def reply(body: dict[str, Any]) -> Reply:
@@ -239,7 +235,7 @@ def test_a_reply_without_an_answer_is_an_error_that_names_its_finish(
         assert rows[question]["error"]["kind"] == kind and "finish" in rows[question]["error"]["message"]
 
 
-def test_an_unknown_finish_costs_no_answer_that_has_text(serve: Serve, job: Job) -> None:
+def test_an_answer_with_an_unknown_finish_reason_is_scored_and_noted(serve: Serve, job: Job) -> None:
     serve(completion("Pelle", "some_new_reason"))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25
@@ -263,7 +259,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("cases", parts(ERRORS, 3))
-def test_an_error_inside_a_reply_is_the_error_that_it_names(serve: Serve, job: Job, cases: Sequence[Any]) -> None:
+def test_an_error_inside_a_reply_has_the_kind_that_its_code_means(serve: Serve, job: Job, cases: Sequence[Any]) -> None:
     stub = serve(own([reply for reply, _, _ in cases], completion("Pelle")))
     rows = by_question(job())
     for (*_, question, _), row, (_, kind, calls) in zip(FACTS, rows, cases, strict=False):
@@ -283,7 +279,9 @@ FILTERED: list[Reply] = [
 
 
 @pytest.mark.parametrize("replies", parts(FILTERED, 3))
-def test_a_content_filter_is_one_outcome_however_it_is_sent(serve: Serve, job: Job, replies: Sequence[Reply]) -> None:
+def test_every_form_of_a_content_filter_reply_is_scored_as_a_refusal(
+    serve: Serve, job: Job, replies: Sequence[Reply]
+) -> None:
     serve(own(replies, completion("alto")))
     found = job()
     refused = len(replies)
@@ -295,14 +293,15 @@ def test_a_content_filter_is_one_outcome_however_it_is_sent(serve: Serve, job: J
 @pytest.mark.parametrize(
     "reply", [completion("", "content_filter"), completion("", "stop"), completion(" ", "stop", reasoning_content="")]
 )
-def test_an_abstention_needs_a_text_that_says_so(serve: Serve, job: Job, reply: dict[str, Any]) -> None:
+def test_an_empty_or_filtered_answer_is_not_scored_as_an_abstention(
+    serve: Serve, job: Job, reply: dict[str, Any]
+) -> None:
     serve(reply)
     found = job(benchmark="abst")
     assert found["metrics"]["accuracy"]["value"] == 0
-    serve(completion("I don't know."))
 
 
-def test_answers_of_another_program_are_read_in_the_same_way(workspace: Path, bench: Bench) -> None:
+def test_bench_score_reads_external_answers_by_the_same_rules(workspace: Path, bench: Bench) -> None:
     rows = [
         {"item": "m1", "answer": ALL},
         {"item": "m2", "answer": "<think>Pelle"},
@@ -350,7 +349,7 @@ ENDS: list[tuple[str, Reply, str]] = [
     ("dialect", "cases"),
     [(name, part) for name in ("anthropic", "google") for part in parts([one for one in ENDS if one[0] == name])],
 )
-def test_every_dialect_says_how_a_reply_ended(
+def test_finish_reasons_of_anthropic_and_google_map_to_the_same_outcomes(
     serve: Serve, job: Job, dialect: str, cases: Sequence[tuple[str, Reply, str]]
 ) -> None:
     serve(own([reply for _, reply, _ in cases]), dialect)
@@ -364,7 +363,7 @@ def test_every_dialect_says_how_a_reply_ended(
 # ---------------------------------------------------------------------------- limits
 
 
-def test_the_token_limits_are_sent_and_part_of_the_plan(serve: Serve, job: Job, bench: Bench) -> None:
+def test_max_answer_tokens_is_sent_and_cannot_change_on_resume(serve: Serve, job: Job, bench: Bench) -> None:
     stub = serve(completion("Pelle"))
     job("--max-answer-tokens", "4000")
     assert {body["max_tokens"] for body in stub.asked} == {4000}
@@ -372,14 +371,14 @@ def test_the_token_limits_are_sent_and_part_of_the_plan(serve: Serve, job: Job, 
     assert "max_answer_tokens" in changed.stderr
 
 
-def test_answers_of_another_token_limit_are_not_reused(serve: Serve, job: Job, bench: Bench) -> None:
+def test_a_fork_from_evaluate_with_another_max_answer_tokens_is_refused(serve: Serve, job: Job, bench: Bench) -> None:
     serve(completion("Pelle"))
     job("--max-answer-tokens", "4000")
     refused = bench("fork", "r", "--from", "evaluate", "--max-answer-tokens", "5000", check=2)
     assert "max-answer-tokens would change answers" in refused.stderr
 
 
-def test_a_benchmark_sets_its_token_limits(serve: Serve, workspace: Path, job: Job) -> None:
+def test_a_benchmark_config_sets_max_tokens_of_both_models(serve: Serve, workspace: Path, job: Job) -> None:
     stub = serve(completion("yes"))
     limits_of_both = "  answeringModel: {maxTokens: 77}\n  judge: {model: local/j, maxTokens: 5000}\n"
     (workspace / "configs/benchmarks/judged.yaml").write_text(JUDGED + limits_of_both)
@@ -391,7 +390,7 @@ def test_a_benchmark_sets_its_token_limits(serve: Serve, workspace: Path, job: J
 # ---------------------------------------------------------------------------- judges
 
 
-def test_a_judge_that_thinks_aloud_is_called_once_an_item_and_sees_no_reasoning(
+def test_a_judge_with_reasoning_is_called_once_per_item_and_sees_no_reasoning(
     serve: Serve, workspace: Path, job: Job
 ) -> None:
     verdict = '<think>{"correctness": 0}</think>{"correctness": 1, "faithfulness": 1, "reasoning": "r"}'
@@ -408,14 +407,16 @@ def test_a_judge_that_thinks_aloud_is_called_once_an_item_and_sees_no_reasoning(
 
 
 @pytest.mark.parametrize("counts", [(50.5, -3, "many", True), (1e300, [1])])
-def test_usage_in_an_odd_form_costs_no_answer_and_has_a_note(serve: Serve, job: Job, counts: Sequence[object]) -> None:
+def test_an_unreadable_usage_is_noted_and_the_answer_is_scored(
+    serve: Serve, job: Job, counts: Sequence[object]
+) -> None:
     serve(own([completion("Pelle", usage={"prompt_tokens": count, "completion_tokens": 3}) for count in counts]))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25 and found["exit"] == 0
     assert note(found, "the usage of 4 answers cannot be read")
 
 
-def test_a_usage_of_zeros_is_no_usage(serve: Serve, job: Job) -> None:
+def test_a_usage_of_zero_tokens_is_replaced_by_an_estimate(serve: Serve, job: Job) -> None:
     usages = [
         {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": 253}
         for sent, received in ((0, 0), (250, 0), (0, 3))
@@ -424,31 +425,31 @@ def test_a_usage_of_zeros_is_no_usage(serve: Serve, job: Job) -> None:
     assert all(row["tokens"]["answering"]["estimated"] for row in job()["rows"])
 
 
-def test_a_usage_of_whole_numbers_with_a_point_is_read(serve: Serve, job: Job) -> None:
+def test_a_usage_of_whole_floats_is_read(serve: Serve, job: Job) -> None:
     serve(completion("Pelle", usage={"prompt_tokens": 250.0, "completion_tokens": 3.0, "total_tokens": 253.0}))
     found = job()
     assert found["notes"] == [] or not note(found, "usage")
     assert {row["tokens"]["answering"]["input"] for row in found["rows"]} == {250}
 
 
-def test_a_prompt_that_the_server_cut_is_noted_with_both_numbers_and_flagged(serve: Serve, job: Job) -> None:
+def test_a_prompt_that_the_server_truncated_is_noted_and_flagged(serve: Serve, job: Job) -> None:
     serve(completion("Pelle", usage={"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}))
     found = job()
     assert note(found, "4 answers: on average, it counts 11 tokens") and note(found, "num_ctx")
     assert all("prompt_cut" in row["flags"] for row in found["rows"])
 
 
-def test_a_models_context_cuts_on_our_side(serve: Serve, job: Job) -> None:
+def test_a_prompt_is_cut_to_the_configured_context_of_the_model(serve: Serve, job: Job) -> None:
     stub = serve(completion("Pelle"), m={"context": 1024 + 90})
     job()
     sent = {len(body["messages"][0]["content"]) for body in stub.asked}
     assert max(sent) <= 4 * 91
 
 
-# ---------------------------------------------------------------------- models as they are
+# ---------------------------------------------------------------------- settings of models
 
 
-def test_extra_fields_are_merged_into_every_request_and_part_of_the_plan(
+def test_body_fields_of_a_model_are_sent_and_cannot_change_on_resume(
     serve: Serve, workspace: Path, job: Job, bench: Bench
 ) -> None:
     stub = serve(completion("Pelle"), m={"body": {"chat_template_kwargs": {"a": 1}, "provider": {"order": ["x"]}}})
@@ -463,7 +464,7 @@ def test_extra_fields_are_merged_into_every_request_and_part_of_the_plan(
 @pytest.mark.parametrize(
     "body", ["model: x", "messages: []", "stream: true", "max_tokens: 5", "generationConfig: {temperature: 1}", "n: 2"]
 )
-def test_fields_that_are_ours_cannot_be_extra(serve: Serve, workspace: Path, bench: Bench, body: str) -> None:
+def test_a_reserved_request_field_cannot_be_set_in_body(serve: Serve, workspace: Path, bench: Bench, body: str) -> None:
     serve(completion("x"))
     (workspace / "run.yaml").write_text(f"benchmarks: [mini]\nmodels: {{local/m: {{body: {{{body}}}}}}}\n")
     refused = bench("run", "--config", "run.yaml", check=2)
@@ -490,7 +491,7 @@ def streamed(body: dict[str, Any]) -> Reply:
 
 
 @pytest.mark.parametrize("settings", [{"m": {"stream": True}}, {}])
-def test_an_endpoint_that_only_streams_is_read_whole(serve: Serve, job: Job, settings: dict[str, Any]) -> None:
+def test_an_endpoint_that_only_streams_is_read_completely(serve: Serve, job: Job, settings: dict[str, Any]) -> None:
     stub = serve(streamed, **settings)
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25 and found["exit"] == 0
@@ -508,7 +509,9 @@ CUT = [
 
 
 @pytest.mark.parametrize("cases", parts(CUT, 2))
-def test_a_stream_that_ends_in_the_middle_is_never_a_short_answer(serve: Serve, job: Job, cases: Sequence[Any]) -> None:
+def test_a_stream_that_breaks_off_is_an_error_and_not_a_short_answer(
+    serve: Serve, job: Job, cases: Sequence[Any]
+) -> None:
     serve(own([stream for stream, _ in cases], events(*CHUNKS)), m={"stream": True})
     found = by_question(job())
     assert [row["error"] and row["error"]["kind"] for row in found] == [*(kind for _, kind in cases), None, None]
@@ -517,8 +520,8 @@ def test_a_stream_that_ends_in_the_middle_is_never_a_short_answer(serve: Serve, 
 # ------------------------------------------------------------------------ earlier journals
 
 
-def test_answers_of_an_earlier_journal_are_read_by_the_same_rule() -> None:
-    """Rows of before hold reasoning in the text, and empty texts that were cut as answers."""
+def test_answers_in_an_older_journal_are_read_by_the_same_rules() -> None:
+    """Rows of older versions have reasoning in the text, and truncated empty texts as answers."""
     facts = {"context_hits": 1, "prompt": "default", "prompt_sha256": "x"}
     key = Key(owner="o", phase=Phase.ANSWER, corpus="c", unit="u")
     spoken = AnswerResult.of(JournaledPhase(key=key, data={"answer": ALL, "finish": "stop", **facts}))
@@ -527,10 +530,12 @@ def test_answers_of_an_earlier_journal_are_read_by_the_same_rule() -> None:
     assert cut.failure is not None and cut.failure.kind == "truncated"
 
 
-# ------------------------------------------------------------------------ who replied
+# ------------------------------------------------------------------------ other models than requested
 
 
-def test_replies_of_another_model_are_counted(serve: Serve, job: Job, bench: Bench) -> None:
+def test_answers_of_another_model_than_requested_are_noted_with_their_count(
+    serve: Serve, job: Job, bench: Bench
+) -> None:
     cheap = completion("Pelle") | {"model": "m-mini-2024-07-18"}
     serve(lambda body: cheap if "cat" in body["messages"][0]["content"].rpartition("\n\n")[2] else completion("alto"))
     found = job()
@@ -538,12 +543,14 @@ def test_replies_of_another_model_are_counted(serve: Serve, job: Job, bench: Ben
     assert '3 of 4 answers came from "stub", but "local/m" was requested' in found["shown"]
 
 
-def test_a_dated_name_of_the_model_is_no_other_model(serve: Serve, job: Job) -> None:
+def test_a_dated_model_name_counts_as_the_requested_model(serve: Serve, job: Job) -> None:
     serve(completion("Pelle") | {"model": "m-2024-08-06"})
     assert not note(job(), "came from")
 
 
-def test_verdicts_of_another_model_are_counted(serve: Serve, job: Job, workspace: Path) -> None:
+def test_verdicts_of_another_model_than_requested_are_noted_with_their_count(
+    serve: Serve, job: Job, workspace: Path
+) -> None:
     verdict = completion('{"correctness": 1, "faithfulness": 1, "reasoning": "same"}') | {"model": "j-mini"}
     serve(lambda body: verdict if body["model"] == "j" else completion("Pelle") | {"model": "m"})
     (workspace / "configs/benchmarks/judged.yaml").write_text(JUDGED + "  judge: {model: local/j}\n")

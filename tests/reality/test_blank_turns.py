@@ -1,4 +1,4 @@
-"""A turn that a reader sees nothing of is no memory, in whatever shape a history comes, and is counted and told."""
+"""A turn without visible text is not ingested, in any format of the history, and is counted in a note."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHARED = "schema: {itemId: id, question: q, answer: a, context: {field: history,
 
 RUN = ("--benchmarks", "trips", "--providers", "bm25", "--answering-model", "builtin/extractive")
 BLANK = " \u200b\n"
-SAID = {"role": "user", "content": "The 9:05 goes to Lund.", "id": "t1"}
+SPOKEN = {"role": "user", "content": "The 9:05 goes to Lund.", "id": "t1"}
 SILENT = {"role": "user", "content": BLANK, "id": "t2"}
 
 
@@ -52,10 +52,10 @@ def write(folder: Path, schema: str, rows: list[dict[str, object]]) -> str:
     return str(config)
 
 
-IN_A_LIST = [row([[SAID, SILENT], [SILENT | {"id": "t3"}]])]
-BY_KEY = [row({"session_1": [SAID, SILENT], "session_2": [SILENT | {"id": "t3"}]})]
-AS_TEXTS = [row([SAID["content"], BLANK, "\ufeff"])]
-IN_ROWS = [row(SAID["content"], c="x"), row(BLANK, c="x", id="q2"), row("\u3164", c="x", id="q3")]
+IN_A_LIST = [row([[SPOKEN, SILENT], [SILENT | {"id": "t3"}]])]
+BY_KEY = [row({"session_1": [SPOKEN, SILENT], "session_2": [SILENT | {"id": "t3"}]})]
+AS_TEXTS = [row([SPOKEN["content"], BLANK, "\ufeff"])]
+IN_ROWS = [row(SPOKEN["content"], c="x"), row(BLANK, c="x", id="q2"), row("\u3164", c="x", id="q3")]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ IN_ROWS = [row(SAID["content"], c="x"), row(BLANK, c="x", id="q2"), row("\u3164"
         (SHARED, IN_ROWS, "bulk"),
     ],
 )
-def test_blank_turns_are_no_memories_and_told(
+def test_blank_turns_are_not_ingested_and_are_noted(
     schema: str, rows: list[dict[str, object]], unit: str, tmp_path: Path, bench: Bench
 ) -> None:
     path = write(tmp_path, schema + f"ingestion: {{mode: {unit}}}\n", rows)
@@ -95,10 +95,10 @@ def test_a_history_of_blank_turns_only_is_an_error(schema: str, history: object,
     assert done.returncode == 2 and "history contains no memory" in done.stderr and "q1" in done.stderr
 
 
-def test_a_blank_turn_that_is_named_as_evidence_is_no_miss(tmp_path: Path, bench: Bench) -> None:
-    path = write(tmp_path, LISTED + "ingestion: {mode: incremental}\n", [row([[SAID, SILENT]], gold=["t2"])])
-    told = bench("validate", path)
-    assert '"t2" of item "q1"' in told.stdout + told.stderr
+def test_an_item_whose_evidence_is_a_blank_turn_has_no_retrieval_score(tmp_path: Path, bench: Bench) -> None:
+    path = write(tmp_path, LISTED + "ingestion: {mode: incremental}\n", [row([[SPOKEN, SILENT]], gold=["t2"])])
+    done = bench("validate", path)
+    assert '"t2" of item "q1"' in done.stdout + done.stderr
     bench("run", *RUN, "--run-id", "r")
     assert '"t2" of item "q1"' in bench("results", "r").stdout.replace("\n", " ")
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
@@ -106,5 +106,5 @@ def test_a_blank_turn_that_is_named_as_evidence_is_no_miss(tmp_path: Path, bench
 
 
 @each_row("text", ["", " \t\n", "\u200b", "\ufeff", "\u2800", "\u3164", "\u3000", "\u00ad\u200d", "\ufe0f"])
-def test_what_a_reader_sees_nothing_of_is_blank(text: str) -> None:
+def test_white_space_and_hidden_characters_are_blank(text: str) -> None:
     assert is_blank(text) and not is_blank(f"{text}.") and not is_blank(f"{text}水")

@@ -1,4 +1,4 @@
-"""A bound leads nothing, and an identifier is never folded."""
+"""Bound providers are not ranked, identifiers in tables are not wrapped, and latency excludes local waits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def board_of(workspace: Path) -> list[object]:
 
 
 @pytest.mark.parametrize("view", ["benchmark", "overall"])
-async def test_a_bound_is_marked_and_does_not_rank(tmp_path: Path, view: str) -> None:
+async def test_a_bound_provider_is_marked_and_not_ranked_in_the_leaderboard(tmp_path: Path, view: str) -> None:
     await board_of(tmp_path)
     tables = tables_of(await load_board(tmp_path), view)
     (table,) = tables
@@ -47,7 +47,7 @@ async def test_a_bound_is_marked_and_does_not_rank(tmp_path: Path, view: str) ->
     assert board_csv(tables).splitlines()[0].endswith(",bound")
 
 
-def test_a_bound_is_never_on_the_frontier() -> None:
+def test_a_bound_provider_is_not_a_best_point_of_the_scatter_chart() -> None:
     points = [("random", 1.0, 0.1), ("bm25", 2.0, 0.5), ("oracle", 1.5, 0.9)]
     chart = scatter(points, title="t", takes="ms", bounds={"random", "oracle"})
     assert chart is not None
@@ -57,12 +57,12 @@ def test_a_bound_is_never_on_the_frontier() -> None:
 FINGERPRINT = f"sha256:{'0123456789abcdef' * 4}"
 
 
-def test_an_identifier_is_never_folded_where_it_may_be_copied_from(capsys: pytest.CaptureFixture[str]) -> None:
-    console.table(("name", "what is said", "fingerprint"), [("k", "many words " * 30, FINGERPRINT)])
+def test_a_table_outside_a_terminal_does_not_wrap_a_fingerprint(capsys: pytest.CaptureFixture[str]) -> None:
+    console.table(("name", "text", "fingerprint"), [("k", "many words " * 30, FINGERPRINT)])
     assert FINGERPRINT in capsys.readouterr().out
 
 
-def test_on_a_terminal_that_is_too_narrow_an_identifier_stays_whole(
+def test_a_table_on_a_narrow_terminal_does_not_cut_a_fingerprint(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console, "width", lambda: 60)
@@ -72,7 +72,7 @@ def test_on_a_terminal_that_is_too_narrow_an_identifier_stays_whole(
     assert FINGERPRINT in out and "…" not in out
 
 
-def test_a_page_takes_the_95th_of_100_and_leaves_our_own_waiting_out() -> None:
+def test_the_latency_p95_of_a_page_excludes_queue_and_rate_limiter() -> None:
     sample = [{"total": 900, "queue": 500, "limiter": 100, "network": 1, "provider": at} for at in range(100)]
     found = latency_spread(sample, 100)
     assert found["p95"] == {"latency": 95, "total": 900, "queue": 500, "limiter": 100, "network": 1, "provider": 94}

@@ -1,4 +1,4 @@
-"""What a run costs: the ledger holds every call that the server saw, and the budget is that of the run."""
+"""Costs of a run: the journal has every call that the server got, and ``--max-cost`` limits the whole run."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def world(world_of: Worlds) -> World:
     return made
 
 
-def told(world: World) -> Decimal:
-    """What the server would bill."""
+def billed(world: World) -> Decimal:
+    """Return the costs of all calls that the server got."""
     return world.calls("add") * Decimal("0.001") + world.calls("search") * Decimal("0.01")
 
 
@@ -44,29 +44,29 @@ async def spent(world: World, run_id: str) -> tuple[Decimal, int]:
         return await reader.spending()
 
 
-async def test_every_call_of_a_run_is_in_the_ledger(world: World) -> None:
+async def test_every_call_of_a_run_is_in_the_journal_with_its_cost(world: World) -> None:
     outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, isolation="full")
     assert outcome.exit_code == 0
-    assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
+    assert Decimal(outcome.cost_usd) == billed(world) == (await spent(world, "r"))[0]
     total = world.control("stats")["providers"]["default"]["endpoints"]
     assert world.query("r", "select count(*) from call") == [(sum(one["calls"] for one in total.values()),)]
 
 
-async def test_the_budget_is_that_of_the_run_over_all_its_resumes(world: World) -> None:
+async def test_max_cost_limits_a_run_over_all_its_resumes(world: World) -> None:
     outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_cost=0.1, concurrency=1)
     assert (outcome.exit_code, outcome.stop) == (3, Stop.MAX_COST)
-    assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
-    before = told(world)
+    assert Decimal(outcome.cost_usd) == billed(world) == (await spent(world, "r"))[0]
+    before = billed(world)
     for _ in range(2):
         outcome = await world.resume("r")
         assert (outcome.exit_code, outcome.stop) == (3, Stop.MAX_COST)
-        assert Decimal(outcome.cost_usd) == told(world) == before
+        assert Decimal(outcome.cost_usd) == billed(world) == before
     outcome = await world.resume("r", max_cost=1)
     assert outcome.exit_code == 0
-    assert Decimal(outcome.cost_usd) == told(world) == (await spent(world, "r"))[0]
+    assert Decimal(outcome.cost_usd) == billed(world) == (await spent(world, "r"))[0]
 
 
-async def test_what_is_asked_while_an_index_is_waited_for_is_in_the_ledger_of_a_stop(world_on: WorldOn) -> None:
+async def test_status_calls_of_an_index_wait_are_in_the_journal_after_sigint(world_on: WorldOn) -> None:
     def pending(number: int, request: web.Request, body: dict[str, object]) -> web.Response:
         if number == 3:
             os.kill(os.getpid(), signal.SIGINT)
@@ -82,7 +82,7 @@ async def test_what_is_asked_while_an_index_is_waited_for_is_in_the_ledger_of_a_
 
 
 @pytest.mark.parametrize("fault", ["add:status:code=500", "search:status:code=503", "add:reset", "search:hang"])
-async def test_a_call_that_failed_is_in_the_ledger(world_of: Worlds, fault: str) -> None:
+async def test_failed_calls_are_in_the_journal(world_of: Worlds, fault: str) -> None:
     world = world_of(fault, corpora=2, items=2)
     world.provider("faulty", base=SEARCHED.replace("timeout: 2000", "timeout: 200"))
     await world.run(providers="faulty", run_id="r", prices=PRICES)
@@ -94,17 +94,17 @@ async def test_a_call_that_failed_is_in_the_ledger(world_of: Worlds, fault: str)
 
 async def test_a_call_of_a_service_without_a_price_has_an_unknown_cost(world: World) -> None:
     outcome = await world.run(providers="faulty", run_id="r")
-    asked = world.calls("add") + world.calls("search")
-    assert (outcome.cost_usd, outcome.unknown_costs) == ("0", asked)
-    assert await spent(world, "r") == (0, asked)
+    calls = world.calls("add") + world.calls("search")
+    assert (outcome.cost_usd, outcome.unknown_costs) == ("0", calls)
+    assert await spent(world, "r") == (0, calls)
 
 
-async def test_the_run_says_that_its_budget_is_spent_and_what_to_do(world: World) -> None:
+async def test_the_message_for_a_spent_budget_names_max_cost_and_its_value(world: World) -> None:
     outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_cost=0.05, concurrency=1)
     assert "--max-cost" in outcome.message and "0.05" in outcome.message
 
 
-UNPRICED = "openai/nobody-knows-it"
+UNPRICED = "openai/unknown-model"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ UNPRICED = "openai/nobody-knows-it"
         (["--providers", "faulty", "--answering-model", UNPRICED], "faulty"),
     ],
 )
-def test_a_budget_that_no_call_counts_towards_is_refused_before_anything_is_started(
+def test_max_cost_without_any_known_price_is_refused_before_the_run_starts(
     world: World, bench: Bench, monkeypatch: pytest.MonkeyPatch, flags: list[str], named: str
 ) -> None:
     for name, value in {**world.variables, "OPENAI_API_KEY": "test-key"}.items():
@@ -128,7 +128,7 @@ def test_a_budget_that_no_call_counts_towards_is_refused_before_anything_is_star
     assert "--max-cost 5 does not count calls of" in planned.stdout and named in planned.stdout
 
 
-async def test_a_budget_that_counts_a_part_of_the_calls_says_which_it_does_not(world: World) -> None:
+async def test_max_cost_with_some_unknown_prices_notes_which_calls_do_not_count(world: World) -> None:
     world.variables["OPENAI_API_KEY"] = "test-key"
     plan = world.plan(providers="faulty", answering_model=UNPRICED, prices=PRICES, max_cost=5)
     require_prices(plan)
@@ -136,7 +136,7 @@ async def test_a_budget_that_counts_a_part_of_the_calls_says_which_it_does_not(w
     assert UNPRICED in note and "faulty" not in note
 
 
-def test_a_budget_of_what_costs_nothing_needs_no_price(world: World) -> None:
+def test_max_cost_of_a_free_run_needs_no_price(world: World) -> None:
     free = {"providers": "bm25", "answering_model": "builtin/extractive", "max_cost": 5}
     require_prices(world.plan(**free))
     require_prices(world.plan(**free | {"providers": "faulty", "prices": {"faulty": {"add": 0, "search": 0}}}))
@@ -144,7 +144,7 @@ def test_a_budget_of_what_costs_nothing_needs_no_price(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prices", "told"),
+    ("prices", "expected"),
     [
         (
             {"input": "0.00015", "output": "0.0006"},
@@ -155,10 +155,10 @@ def test_a_budget_of_what_costs_nothing_needs_no_price(world: World) -> None:
         ({"input": "0", "output": "0"}, []),
     ],
 )
-def test_a_price_per_token_or_per_thousand_of_them_is_told_before_the_run(
-    world: World, prices: dict[str, str], told: list[str]
+def test_a_price_per_token_or_per_thousand_tokens_is_noted_in_the_plan(
+    world: World, prices: dict[str, str], expected: list[str]
 ) -> None:
     world.variables["OPENAI_API_KEY"] = "test-key"
     plan = world.plan(providers="bm25", answering_model=UNPRICED, prices={UNPRICED: prices})
     notes = [text for text in plan.notes if "lower than any list price" in text]
-    assert len(notes) == len(told) and all(words in text for words, text in zip(told, notes, strict=True))
+    assert len(notes) == len(expected) and all(words in text for words, text in zip(expected, notes, strict=True))

@@ -1,4 +1,4 @@
-"""What users do with a build while others need it, and what providers do while it is made."""
+"""Builds that other runs use: failures during ingest, upgrades, variants, extended forks, and removal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCHED = PROVIDER.replace(ONE, TWO).replace("{on_unknown: reset}", "{on_unknown
 GIVEN = BATCHED.replace('{ids: "$.job_id"}', "{id_map: {name: given, key: $.ids, value: sent}}").replace(
     'scoreField: "$.score"', 'scoreField: "$.score", id_from: [{captured: given, field: $.id}]'
 )
-"""the service gives ids of its own, which the answer to an add lists"""
+"""the service assigns its own ids, which the response to an add lists"""
 PRICED = {"prices": {"faulty": {"add": "1", "search": "0"}}}
 
 
@@ -36,7 +36,7 @@ def in_batches(world: World, base: str) -> None:
 
 
 class GivingIds(MemoryStub):
-    """Names each memory of a batch, all but the last one of the batch that ``short`` counts."""
+    """Returns an id for each memory of a batch, but not for the last memory of the batch with the number ``short``."""
 
     short = 0
 
@@ -50,22 +50,22 @@ class GivingIds(MemoryStub):
         return {"ids": ids[: len(ids) - (number == self.short)]}
 
 
-async def test_a_batch_whose_ids_are_not_all_named_is_found_again_and_not_sent_twice(world_on: WorldOn) -> None:
+async def test_a_batch_with_missing_ids_is_found_on_resume_and_not_sent_again(world_on: WorldOn) -> None:
     stub = GivingIds()
     stub.short = 2
     world = await world_on(stub, corpora=1, items=6, sessions=6)
     in_batches(world, GIVEN)
     first = await world.run(**KEPT, run_id="r1", cleanup="never", isolation="off")
     assert first.exit_code == 4 and first.jobs[0].states == {State.ERROR: 6}
-    (told,) = world.query("r1", "SELECT outcome FROM corpus_row WHERE kind = 'failed'")
-    assert told == ("mapping",) and stub.calls("add") == 2
+    (outcome,) = world.query("r1", "SELECT outcome FROM corpus_row WHERE kind = 'failed'")
+    assert outcome == ("mapping",) and stub.calls("add") == 2
     again = await world.resume("r1")
     assert again.exit_code == 0 and again.jobs[0].states == {State.MEASURED: 6}
     assert stub.calls("add") == 3 and not stub.cleared, "two memories were acknowledged, two more are stored"
     assert again.jobs[0].valid and world.query("r1", "SELECT DISTINCT outcome FROM score") == [("ok",)]
 
 
-async def test_a_batch_that_is_too_large_is_named_and_what_was_acknowledged_stays(
+async def test_a_batch_rejected_as_too_large_is_reported_and_acknowledged_batches_stay(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def too_large(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
@@ -82,7 +82,7 @@ async def test_a_batch_that_is_too_large_is_named_and_what_was_acknowledged_stay
     assert [len(kept) for kept in stub.spaces.values() if kept] == [6]
 
 
-async def test_a_service_that_was_upgraded_between_a_stop_and_its_resume_is_refused(world_on: WorldOn) -> None:
+async def test_a_resume_after_an_upgrade_of_the_service_is_an_identity_error(world_on: WorldOn) -> None:
     stub = served(MemoryStub())
     world = await world_on(stub, corpora=2, items=2)
     with_version(world)
@@ -93,7 +93,7 @@ async def test_a_service_that_was_upgraded_between_a_stop_and_its_resume_is_refu
         await world.resume("r2")
 
 
-async def test_a_k_beyond_what_a_build_holds_finds_all_of_it_and_a_note_says_so(
+async def test_a_k_near_the_size_of_the_corpora_is_noted(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -107,7 +107,7 @@ async def test_a_k_beyond_what_a_build_holds_finds_all_of_it_and_a_note_says_so(
     assert "k = 50 is near the size of the corpora (1 of 1 contains fewer than 100 memories, the smallest 3)" in shown
 
 
-async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alone(
+async def test_a_variant_with_another_ingest_is_refused_and_auto_ingests_only_that_variant(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -129,7 +129,7 @@ async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alo
     ) in shown
 
 
-async def test_a_run_that_is_extended_after_a_fork_pays_for_its_new_corpora_alone(
+async def test_extending_a_fork_pays_only_for_the_new_corpora(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     stub = MemoryStub()
@@ -156,7 +156,7 @@ async def test_a_run_that_is_extended_after_a_fork_pays_for_its_new_corpora_alon
     assert sorted(len(kept) for kept in stub.spaces.values() if kept) == [3, 3], "what r1 ingested stays"
 
 
-async def test_a_build_is_not_removed_under_a_run_that_is_searching_it(
+async def test_a_build_that_a_run_currently_searches_cannot_be_removed(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = []

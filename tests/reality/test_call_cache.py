@@ -1,4 +1,4 @@
-"""``--cache``: an equal call of a model is paid once across runs, and every place says what was not called."""
+"""``--cache``: an equal call of a model is paid once across runs, and every output marks cached calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import anyio
 import pytest
 
-from bench.errors import ConfigError
 from bench.model import ChatMessage, Completion, Prompt, Usage
 from bench.models.call_cache import CACHE_FILE, CachedModel, CallCache
 from tests.cli.conftest import Bench
@@ -50,7 +49,7 @@ def stub(tmp_path: Path) -> Iterator[Stub]:
 
 
 class Replies:
-    """What the stub answers; a test may change it."""
+    """The replies of the stub; a test can change them."""
 
     made: Any = staticmethod(judged)
 
@@ -72,7 +71,7 @@ def exported(bench: Bench, run_id: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in bench("export", run_id, "--format", "jsonl").stdout.splitlines()]
 
 
-def test_an_equal_call_is_paid_once_and_every_place_says_so(
+def test_a_cached_call_is_not_paid_again_and_is_marked_in_every_output(
     bench: Bench, stub: Stub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
@@ -102,7 +101,7 @@ def test_an_equal_call_is_paid_once_and_every_place_says_so(
     assert any("from the call cache" in reason for reason in reasons)
 
 
-def test_metrics_of_money_and_time_count_no_cached_call(bench: Bench, stub: Stub) -> None:
+def test_cost_and_latency_metrics_exclude_cached_calls(bench: Bench, stub: Stub) -> None:
     metrics = "accuracy,cost_total,cost_judge,tokens_answer_in,tokens_judge_in,answer_latency_p50,total_latency_p50"
     for run_id in ("first", "second"):
         run(bench, run_id, "--cache", "readwrite", "--metrics", metrics)
@@ -116,7 +115,7 @@ def test_metrics_of_money_and_time_count_no_cached_call(bench: Bench, stub: Stub
         assert before[name]["value"] is not None and after[name]["value"] is None
 
 
-def test_repeats_of_an_item_are_calls_of_their_own(bench: Bench, stub: Stub) -> None:
+def test_repeats_of_an_item_are_cached_separately(bench: Bench, stub: Stub) -> None:
     run(bench, "first", "--cache", "readwrite", "--epochs", "2")
     assert len(stub.asked) == 12
     run(bench, "second", "--cache", "readwrite", "--epochs", "3")
@@ -126,7 +125,7 @@ def test_repeats_of_an_item_are_calls_of_their_own(bench: Bench, stub: Stub) -> 
 @pytest.mark.parametrize(
     "changed", [("--seed", "1"), ("--max-answer-tokens", "77"), ("--answer-prompt", "Say ${question}")], ids=" ".join
 )
-def test_what_changes_the_request_is_another_call(bench: Bench, stub: Stub, changed: tuple[str, ...]) -> None:
+def test_a_changed_request_is_not_answered_from_the_cache(bench: Bench, stub: Stub, changed: tuple[str, ...]) -> None:
     run(bench, "first", "--cache", "readwrite")
     before = len([body for body in stub.asked if body["model"] == "m1"])
     run(bench, "second", "--cache", "readwrite", *changed)
@@ -144,7 +143,9 @@ def test_what_changes_the_request_is_another_call(bench: Bench, stub: Stub, chan
     ],
     ids=["cut", "refused", "empty", "error", "reasoning alone"],
 )
-def test_what_is_not_a_whole_answer_is_never_kept(bench: Bench, stub: Stub, tmp_path: Path, reply: Any) -> None:
+def test_incomplete_refused_or_failed_answers_are_not_cached(
+    bench: Bench, stub: Stub, tmp_path: Path, reply: Any
+) -> None:
     replies.made = lambda body: reply(body) if body["model"] == "m1" else judged(body)
     run(bench, "first", "--cache", "readwrite", "--max-error-rate", "1", check=None)
     with sqlite3.connect(tmp_path / "checkpoints" / CACHE_FILE) as connection:
@@ -154,22 +155,22 @@ def test_what_is_not_a_whole_answer_is_never_kept(bench: Bench, stub: Stub, tmp_
     assert "content_filter" not in text and '"Par"' not in text
 
 
-def test_read_keeps_nothing_and_write_takes_nothing(bench: Bench, stub: Stub) -> None:
+def test_cache_mode_read_stores_nothing_and_mode_write_reads_nothing(bench: Bench, stub: Stub) -> None:
     for number, mode in enumerate(("read", "write", "write"), start=1):
         run(bench, f"r{number}", "--cache", mode)
         assert len(stub.asked) == 6 * number
 
 
-def test_a_file_that_is_no_cache_stops_the_run_before_its_first_call(bench: Bench, stub: Stub, tmp_path: Path) -> None:
+def test_a_damaged_cache_file_stops_the_run_before_its_first_call(bench: Bench, stub: Stub, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "checkpoints" / CACHE_FILE).write_text("not a database, and longer than its header" * 9)
-    told = bench(*RUN, "--cache", "read", check=2).stderr
-    assert "the call cache cannot be opened" in told and CACHE_FILE in told
+    error = bench(*RUN, "--cache", "read", check=2).stderr
+    assert "the call cache cannot be opened" in error and CACHE_FILE in error
     assert stub.asked == []
 
 
 class Counting:
-    """A model that says how often it was called."""
+    """A model that replies with the number of its calls."""
 
     name = "acme/m1"
 
@@ -185,7 +186,7 @@ def prompt(text: str) -> Prompt:
     return Prompt(messages=(ChatMessage(role="user", content=text),))
 
 
-async def test_two_runs_use_the_file_at_once(tmp_path: Path) -> None:
+async def test_two_runs_can_use_one_cache_file_at_the_same_time(tmp_path: Path) -> None:
     caches = [CallCache(tmp_path / CACHE_FILE, mode="readwrite") for _ in range(2)]
     model = Counting()
     models = [CachedModel(model, cache, {"name": "acme/m1"}) for cache in caches]
@@ -194,12 +195,12 @@ async def test_two_runs_use_the_file_at_once(tmp_path: Path) -> None:
             tasks.start_soon(models[number % 2].complete, prompt(f"question {number}"))
     again = [await models[1 - number % 2].complete(prompt(f"question {number}")) for number in range(40)]
     assert model.calls == 40
-    assert all((said.flags, said.cost_usd, said.saved_usd) == (("cached",), "0", "0.1") for said in again)
+    assert all((one.flags, one.cost_usd, one.saved_usd) == (("cached",), "0", "0.1") for one in again)
     for cache in caches:
         cache.close()
 
 
-async def test_a_reply_that_holds_a_secret_is_not_kept(tmp_path: Path) -> None:
+async def test_a_reply_that_contains_a_secret_is_not_cached(tmp_path: Path) -> None:
     from bench.events import redactor
 
     redactor.learn(KEY)
@@ -207,9 +208,3 @@ async def test_a_reply_that_holds_a_secret_is_not_kept(tmp_path: Path) -> None:
     await cache.put(b"key", Completion(text=f"my key is {KEY}", model="m1"))
     assert await cache.get(b"key") is None
     cache.close()
-
-
-def test_what_is_no_database_is_named(tmp_path: Path) -> None:
-    (tmp_path / CACHE_FILE).write_bytes(b"x" * 5000)
-    with pytest.raises(ConfigError, match="cannot be opened"):
-        CallCache(tmp_path / CACHE_FILE, mode="read").open()

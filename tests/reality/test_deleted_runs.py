@@ -21,13 +21,13 @@ def delete(folder: Path) -> None:
 
 
 def replace(folder: Path) -> None:
-    """What a restored backup does."""
+    """Replace the journal, as a restored backup does."""
     copy = shutil.copy(folder / "journal.sqlite", folder / "copy")
     Path(copy).replace(folder / "journal.sqlite")
 
 
 @pytest.mark.parametrize("change", [delete, replace])
-def test_a_run_ends_when_its_journal_is_gone(
+def test_a_run_stops_when_its_journal_is_deleted_or_replaced(
     change: Callable[[Path], None], bench: Bench, serve: Serve, workspace: Path
 ) -> None:
     first, ended = Lock(), Event()

@@ -1,4 +1,4 @@
-"""Endpoints that embed only so many or so long texts: the batch is halved and learned, memories are cut where asked."""
+"""Endpoints with a largest batch or a longest text: batches are halved, memories are split if configured."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def vector(folder: Path, ingest: str = "{}") -> None:
     )
 
 
-def test_a_batch_that_is_refused_for_its_size_is_halved_and_the_size_is_kept(bench: Bench, stub: Stub) -> None:
+def test_an_embedding_batch_refused_for_its_size_is_halved_and_the_size_remembered(bench: Bench, stub: Stub) -> None:
     bench(
         "run", "--benchmarks", "demo", "--limit", "20", "--providers", "vector", "--embedding-model", "emb/small",
         "--answering-model", "none", "--concurrency", "1",
@@ -88,7 +88,7 @@ def test_a_batch_that_is_refused_for_its_size_is_halved_and_the_size_is_kept(ben
     assert first_small < len(sizes) / 2, "the size is learned once, not for every batch"
 
 
-def test_the_size_of_a_batch_can_be_set_for_a_model(bench: Bench, stub: Stub, tmp_path: Path) -> None:
+def test_the_embedding_batch_size_can_be_set_per_model(bench: Bench, stub: Stub, tmp_path: Path) -> None:
     (tmp_path / "run.yaml").write_text("models: {emb/small: {batch: 7, body: {truncate: END}}}\n")
     bench(
         "run", "--benchmarks", "demo", "--limit", "3", "--providers", "vector", "--embedding-model", "emb/small",
@@ -98,9 +98,7 @@ def test_the_size_of_a_batch_can_be_set_for_a_model(bench: Bench, stub: Stub, tm
     assert {body["truncate"] for body in stub.asked} == {"END"}
 
 
-def test_equal_texts_are_embedded_once_a_run_whatever_the_number_of_providers(
-    bench: Bench, stub: Stub, tmp_path: Path
-) -> None:
+def test_equal_texts_are_embedded_once_per_run_for_all_providers(bench: Bench, stub: Stub, tmp_path: Path) -> None:
     vector(tmp_path)
     bench(
         "run", "--benchmarks", "demo", "--limit", "5", "--providers", "vec", "vector", "--embedding-model", "emb/small",
@@ -110,7 +108,7 @@ def test_equal_texts_are_embedded_once_a_run_whatever_the_number_of_providers(
     assert len(embedded) == len(set(embedded))
 
 
-def test_a_text_that_is_too_long_names_the_setting_that_cuts_memories(
+def test_the_error_for_a_too_long_text_names_the_chunk_setting(
     bench: Bench, stub: Stub, long_texts: None, tmp_path: Path
 ) -> None:
     vector(tmp_path)
@@ -122,11 +120,11 @@ def test_a_text_that_is_too_long_names_the_setting_that_cuts_memories(
     "ingest",
     ["{split: {max_chars: 1500}}", "{unit: chunk, chunk: {size: 375}}", "{split: {max_chars: 1500, overlap: 100}}"],
 )
-def test_memories_are_cut_for_every_provider_as_its_config_says(
+def test_memories_are_split_as_the_ingest_config_requires(
     bench: Bench, stub: Stub, long_texts: None, tmp_path: Path, ingest: str
 ) -> None:
     vector(tmp_path, ingest)
     bench("run", "--benchmarks", "long", "--providers", "vec", "--answering-model", "none", "--run-id", "r")
     assert max(len(text) for body in stub.asked for text in body["input"]) <= 1500
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
-    assert job["metrics"]["hit_at_1"]["value"] == 1, "a piece stands for its memory"
+    assert job["metrics"]["hit_at_1"]["value"] == 1, "a piece counts as its memory"

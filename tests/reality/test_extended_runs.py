@@ -1,4 +1,4 @@
-"""``bench extend``: the same plan with more items; what has ended stays."""
+"""``bench extend``: the same plan with more items; finished items stay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 
 
-async def test_new_items_are_asked_and_known_corpora_and_items_are_not_done_again(
+async def test_extend_runs_only_new_items_and_ingests_only_new_corpora(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -39,7 +39,7 @@ async def test_new_items_are_asked_and_known_corpora_and_items_are_not_done_agai
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         ({"limit": 2}, "2 of the 4 items of facts in run r1"),
         ({"limit": 4}, "the selection adds no item to run r1"),
@@ -47,13 +47,15 @@ async def test_new_items_are_asked_and_known_corpora_and_items_are_not_done_agai
         ({"items": ("c1q0",)}, "the new selection does not include"),
     ],
 )
-async def test_what_is_no_wider_selection_is_refused(flags: dict[str, object], told: str, world_on: WorldOn) -> None:
+async def test_extend_refuses_a_selection_that_is_not_wider(
+    flags: dict[str, object], message: str, world_on: WorldOn
+) -> None:
     from bench.config.catalog import Catalog
     from bench.engine.resume import extended_plan
 
     world = await world_on(MemoryStub(), corpora=2, items=4)
     await world.run(providers="faulty", answering_model="none", run_id="r1", limit=4)
     digest = world.query("r1", "SELECT value FROM meta WHERE key = 'plan_digest'")
-    with pytest.raises(BenchError, match=told):
+    with pytest.raises(BenchError, match=message):
         await extended_plan("r1", catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment)
     assert world.query("r1", "SELECT value FROM meta WHERE key = 'plan_digest'") == digest

@@ -1,4 +1,4 @@
-"""Verdicts and choices as a user meets them: nothing unreadable counts as right, and options can be chosen from."""
+"""Verdicts and choices in whole runs: nothing unreadable counts as correct, and prompts list the options."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def workspace(tmp_path: Path) -> Path:
     (folder / "mcq.yaml").write_text(MCQ + "evaluation: {method: mcq}\n")
     (folder / "judged.yaml").write_text(JUDGED)
     rows = [
-        {"id": f"q{n}", "question": q, "all": options, "right": right, "turns": [{"role": "user", "content": said}]}
-        for n, (q, options, right, said) in enumerate(ITEMS, 1)
+        {"id": f"q{n}", "question": q, "all": options, "right": right, "turns": [{"role": "user", "content": turn}]}
+        for n, (q, options, right, turn) in enumerate(ITEMS, 1)
     ]
     (tmp_path / "mcq.json").write_text(json.dumps(rows))
     return tmp_path
@@ -91,32 +91,32 @@ def job(bench: Bench) -> dict[str, Any]:
     return found
 
 
-def asked(body: dict[str, Any]) -> str:
+def prompt_of(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"])
 
 
 # --------------------------------------------------------------------- multiple choice
 
 
-def test_the_default_prompt_lists_the_options_with_the_letters_that_are_read(serve: Serve, bench: Bench) -> None:
+def test_the_default_answer_prompt_lists_the_options_with_letters(serve: Serve, bench: Bench) -> None:
     stub = serve(lambda _: completion("D"))
     found = run(bench, "mcq", "--answering-model", "local/m")
-    drinks = next(text for text in map(asked, stub.asked) if "drink" in text)
+    drinks = next(text for text in map(prompt_of, stub.asked) if "drink" in text)
     assert all(option in drinks for option in ("(A) Green tea", "(B) Black coffee", "(C) Oat milk", "(D) Cider"))
     assert found["metrics"]["accuracy"]["value"] == pytest.approx(1 / 3)
 
 
-def test_choices_of_a_prompt_of_ones_own_have_letters(serve: Serve, workspace: Path, bench: Bench) -> None:
+def test_choices_in_a_custom_answer_prompt_have_letters(serve: Serve, workspace: Path, bench: Bench) -> None:
     stub = serve(lambda _: completion("D"))
     prompt = '{default: "${question}\\n${choices}\\nReply with one letter."}'
     (workspace / "configs/benchmarks/mcq.yaml").write_text(
         MCQ + f"evaluation: {{method: mcq, answerPrompt: {prompt}}}\n"
     )
     run(bench, "mcq", "--answering-model", "local/m")
-    assert any("(A) Green tea" in text and "(D) Cider" in text for text in map(asked, stub.asked))
+    assert any("(A) Green tea" in text and "(D) Cider" in text for text in map(prompt_of, stub.asked))
 
 
-def test_a_prompt_without_choices_is_refused_for_multiple_choice(workspace: Path, bench: Bench) -> None:
+def test_an_answer_prompt_without_choices_is_refused_for_multiple_choice(workspace: Path, bench: Bench) -> None:
     own = 'evaluation: {method: mcq, answerPrompt: {default: "${question}"}}\n'
     (workspace / "configs/benchmarks/mcq.yaml").write_text(MCQ + own)
     refused = bench("validate", "configs/benchmarks/mcq.yaml", check=2)
@@ -138,11 +138,11 @@ def test_a_prompt_without_choices_is_refused_for_multiple_choice(workspace: Path
         ({"drink": "**D**", "row": "I cannot tell.", "paint": "The answer is A. The answer is C."}, 1),
     ],
 )
-def test_what_an_answer_states_is_its_choice_and_an_unreadable_choice_is_wrong(
+def test_the_stated_option_is_scored_and_an_unreadable_choice_is_incorrect(
     serve: Serve, bench: Bench, replies: dict[str, str], right: int
 ) -> None:
     def reply(body: dict[str, Any]) -> Reply:
-        question = asked(body).rpartition("Question:")[2]
+        question = prompt_of(body).rpartition("Question:")[2]
         return completion(next(text for word, text in replies.items() if word in question))
 
     serve(reply)
@@ -153,8 +153,10 @@ def test_what_an_answer_states_is_its_choice_and_an_unreadable_choice_is_wrong(
 # --------------------------------------------------------------------------- verdicts
 
 
-def test_verdicts_cut_at_the_token_limit_make_a_job_invalid_and_are_named(serve: Serve, bench: Bench) -> None:
-    serve(lambda body: completion(YES) if "drink" in asked(body) else completion("", "length", reasoning_content="hm"))
+def test_verdicts_truncated_at_the_token_limit_make_a_job_invalid(serve: Serve, bench: Bench) -> None:
+    serve(
+        lambda body: completion(YES) if "drink" in prompt_of(body) else completion("", "length", reasoning_content="hm")
+    )
     found = run(bench, "judged", "--answering-model", "builtin/extractive", "--judge-model", "local/j")
     assert (found["exit"], found["valid"]) == (4, False)
     assert "the most common reason: truncated, 2 times" in found["shown"]
@@ -172,10 +174,10 @@ def test_verdicts_cut_at_the_token_limit_make_a_job_invalid_and_are_named(serve:
         ),
     ],
 )
-def test_a_label_or_a_quotation_is_no_verdict_in_a_rescore(
+def test_a_negative_label_or_a_quoted_verdict_is_not_read_as_correct(
     serve: Serve, bench: Bench, verdicts: tuple[str, ...]
 ) -> None:
-    """A judge of another model rescores answers that a metric has scored, each with a verdict of its own."""
+    """A judge of another model rescores answers that are already scored, each with its own verdict."""
     of_question = dict(zip([question for question, *_ in ITEMS], verdicts, strict=True))
 
     def reply(body: dict[str, Any]) -> Reply:
@@ -197,16 +199,14 @@ def test_a_label_or_a_quotation_is_no_verdict_in_a_rescore(
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(ab|a|b)*c", ".*a.*b.*c", "("])
-def test_an_expression_that_could_hang_on_an_id_is_refused_with_its_place(
-    workspace: Path, bench: Bench, pattern: str
-) -> None:
+def test_a_slow_or_invalid_id_pattern_is_refused_with_its_place(workspace: Path, bench: Bench, pattern: str) -> None:
     text = f"abstention: {{idPattern: {json.dumps(pattern)}}}\nevaluation: {{method: mcq}}\n"
     (workspace / "configs/benchmarks/mcq.yaml").write_text(MCQ + text)
     refused = bench("validate", "configs/benchmarks/mcq.yaml", check=2)
     assert re.search(r"mcq\.yaml:12:\d+: .*idPattern", refused.stdout + refused.stderr)
 
 
-def test_an_id_that_is_too_long_to_be_searched_is_an_error(workspace: Path, bench: Bench) -> None:
+def test_an_item_id_too_long_for_the_id_pattern_is_an_error(workspace: Path, bench: Bench) -> None:
     text = "abstention: {idPattern: _abs$}\nevaluation: {method: mcq}\n"
     (workspace / "configs/benchmarks/mcq.yaml").write_text(MCQ + text)
     rows = json.loads((workspace / "mcq.json").read_text())

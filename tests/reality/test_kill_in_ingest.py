@@ -1,4 +1,4 @@
-"""kill -9 in the middle of an ingest: what was acknowledged is never sent again, at most one batch a worker is."""
+"""kill -9 during an ingest: acknowledged batches are never sent again, and at most one other batch per worker."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.small_world import PROVIDER, World, kill, wait_for
 
 COUNTING = '  count: {method: GET, path: /v1/memories, query: {namespace: "$.runTag"}, value: "$.count"}\n'
 PATIENT = PROVIDER.replace("timeout: 2000", "timeout: 60000")
-"""a loaded machine answers late; a test that means a time-out makes one"""
+"""a busy machine answers late; tests of timeouts cause them explicitly"""
 CORPORA, SESSIONS, WORKERS = 4, 12, 3
 
 
 async def killed_and_resumed(world: World, stub: MemoryStub, *, at: tuple[int, ...]) -> None:
-    """Kill the run each time the server has that many adds, then let it end."""
+    """Kill the run each time the server has got that many adds, then let it finish."""
     import anyio.to_thread
 
     resume = None
@@ -42,7 +42,7 @@ def sent(stub: MemoryStub) -> Counter[str]:
 
 
 @pytest.mark.parametrize("counts", [True, False], ids=["counts", "search only"])
-async def test_only_the_batch_in_doubt_may_be_sent_twice(counts: bool, world_on: WorldOn) -> None:
+async def test_after_sigkill_only_unacknowledged_batches_are_sent_again(counts: bool, world_on: WorldOn) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=CORPORA, items=SESSIONS, sessions=SESSIONS)
     world.provider("faulty", base=PATIENT if counts else PATIENT.replace(COUNTING, ""))
@@ -50,12 +50,12 @@ async def test_only_the_batch_in_doubt_may_be_sent_twice(counts: bool, world_on:
     every = CORPORA * SESSIONS
     assert len(sent(stub)) == every
     assert sum(sent(stub).values()) <= every + 3 * WORKERS
-    assert max(stub.cleared, default=0) <= 1, "at most a first batch in doubt is thrown away"
+    assert max(stub.cleared, default=0) <= 1, "at most a first unacknowledged batch is cleared"
     held = [len(kept) for kept in stub.spaces.values() if kept]
     assert held == [SESSIONS] * CORPORA, "and nothing is stored twice"
 
 
-async def test_looks_that_time_out_throw_nothing_away(world_on: WorldOn) -> None:
+async def test_a_timeout_while_an_unacknowledged_batch_is_checked_clears_nothing(world_on: WorldOn) -> None:
     never = anyio.Event()
 
     def lost(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
@@ -77,7 +77,7 @@ async def test_looks_that_time_out_throw_nothing_away(world_on: WorldOn) -> None
     assert rows == [("timeout", 1)]
 
 
-def test_the_rows_of_an_older_version_are_settled_as_they_were(tmp_path: Path) -> None:
+def test_corpus_rows_without_batch_intents_of_an_older_version_are_in_doubt_on_resume(tmp_path: Path) -> None:
     from bench.engine.corpora.corpus_state import CorpusState, Step
     from bench.journal import CorpusKind, CorpusRow
 

@@ -1,4 +1,4 @@
-"""A built-in's latency is its own work: what else the process does meanwhile is not in it."""
+"""The latency of a built-in provider is its own CPU time, without other work of the process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def search() -> str:
     return "found"
 
 
-async def test_what_runs_between_the_steps_of_a_search_is_not_its_latency() -> None:
+async def test_cpu_time_of_other_tasks_is_not_in_the_latency_of_a_built_in_search() -> None:
     async def others() -> None:
         for _ in range(4):
             busy(0.05)
@@ -46,7 +46,7 @@ async def test_what_runs_between_the_steps_of_a_search_is_not_its_latency() -> N
     assert work.us is not None and 20_000 <= work.us < 40_000
 
 
-async def test_a_search_that_fails_or_is_cut_off_ends_as_it_would() -> None:
+async def test_cpu_timed_passes_exceptions_and_cancellation_through() -> None:
     @cpu_timed
     async def failing() -> None:
         await anyio.sleep(0)
@@ -64,7 +64,7 @@ async def test_a_search_that_fails_or_is_cut_off_ends_as_it_would() -> None:
     assert scope.cancelled_caught
 
 
-async def test_the_parts_of_a_built_in_s_time_add_up(world_of: Worlds) -> None:
+async def test_the_times_of_a_built_in_search_add_up(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=6)
     await world.run(providers=BUILT_INS, answering_model="none", run_id="r", concurrency=6)
     async with Reader.open(world.workspace / "checkpoints/r") as reader:

@@ -22,7 +22,7 @@ NO_IDS = PROVIDER.replace('scoreField: "$.score"}', 'scoreField: "$.score", id_f
 
 
 async def reported(world: World, run_id: str) -> tuple[dict[str, Any], str]:
-    """The one job of ``results --json``, and the tables as people see them."""
+    """Return the job of ``results --json``, and the notes below the tables."""
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         report = await fold(reader)
     (job,) = results_json(report)["jobs"]  # type: ignore[misc]
@@ -43,7 +43,7 @@ async def test_a_hit_of_another_corpus_makes_the_job_invalid_and_names_both(worl
         assert all(name in text for name in ('corpus "c0"', 'corpus "c1"', *namespaces))
 
 
-async def test_a_service_that_keeps_namespaces_apart_is_valid_whatever_its_hits_carry(world_of: Worlds) -> None:
+async def test_unmapped_hits_of_the_same_namespace_do_not_make_a_job_invalid(world_of: Worlds) -> None:
     world = world_of("search:over:n=6,pad=1", corpora=2, items=4)
     outcome = await world.run(providers="faulty", run_id="r")
     job, notes = await reported(world, "r")
@@ -64,7 +64,7 @@ async def test_no_other_corpus_is_probed_before_the_first_one_was_written(world_
     assert sum(start < first_add for start in probes) == 1 < len(probes)
 
 
-async def test_a_first_corpus_that_fails_lets_the_next_one_go_ahead() -> None:
+async def test_when_the_first_corpus_fails_the_next_one_may_write_first() -> None:
     order = FirstWriteOrder()
     await order.wait_for_turn("a")
     with anyio.move_on_after(0.01) as waiting:
@@ -105,11 +105,11 @@ OTHERS = "The violin stands behind the door of the blue kitchen."
         (Hit(id="1", content="x", source_ids=("ma0",), metadata={"user_id": "ns-b"}), False),
         (Hit(id="1", content=SHARED), False),
         (Hit(id="1", content=OWN), False),
-        (Hit(id="1", content="A fact that the service made of what it was told."), False),
+        (Hit(id="1", content="A fact that the service derived from a conversation."), False),
         (Hit(id="a-0123456789abcdef", content="x"), False),
     ],
 )
-def test_ids_tags_and_texts_of_another_corpus_alone_are_proof(hit: Hit, leaks: bool) -> None:
+def test_a_hit_is_a_leak_only_with_an_id_tag_or_text_of_another_corpus(hit: Hit, leaks: bool) -> None:
     known, own = Ownership(), anonymized("a", OWN, SHARED)
     known.register(place("a"), own)
     known.register(place("b"), anonymized("b", OTHERS, SHARED))
@@ -119,14 +119,14 @@ def test_ids_tags_and_texts_of_another_corpus_alone_are_proof(hit: Hit, leaks: b
     assert (found == place("b")) is leaks and (found is None) is not leaks
 
 
-def test_a_sentence_within_a_longer_memory_of_the_corpus_is_its_own() -> None:
+def test_a_text_inside_a_longer_memory_of_the_corpus_is_not_a_leak() -> None:
     known, own = Ownership(), anonymized("a", f"Ana said: {OTHERS} And then she left.")
     known.register(place("a"), own)
     known.register(place("b"), anonymized("b", OTHERS))
     assert known.owner_of(Hit(id="1", content=OTHERS), place("a"), own) is None
 
 
-def test_ids_that_a_service_numbers_anew_in_each_namespace_are_no_proof() -> None:
+def test_ids_that_repeat_in_every_namespace_are_not_proof_of_a_leak() -> None:
     known, own = Ownership(), anonymized("a", OWN)
     known.register(place("a"), own)
     known.register_given(place("a"), {"ma0": ["memory-0000000000001"]})
@@ -134,7 +134,7 @@ def test_ids_that_a_service_numbers_anew_in_each_namespace_are_no_proof() -> Non
     assert known.owner_of(Hit(id="memory-0000000000002", content="derived"), place("a"), own) is None
 
 
-def test_memory_is_bounded_and_a_lookup_takes_no_scan() -> None:
+def test_ownership_stores_at_most_most_keys_and_finds_the_newest_corpus() -> None:
     known = Ownership()
     for number in range(MOST_KEYS // 1000 + 20):
         known.register(place(f"c{number}"), anonymized(f"c{number}-", *map(str, range(1000))))

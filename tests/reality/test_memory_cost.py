@@ -1,4 +1,4 @@
-"""What a memory costs has two sides, the build and each question; what follows from them is what a hand gets."""
+"""Memory cost: the build and the cost per question; derived values equal a calculation by hand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def cost(bench: Bench, run_id: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def room_for_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A time that took a digit more folds no other cell."""
+    """Widen the terminal, so that a time with one digit more does not wrap other cells."""
     monkeypatch.setenv("COLUMNS", "240")
 
 
@@ -66,7 +66,9 @@ async def text(bench: Bench, *arguments: str) -> str:
 # ----------------------------------------------------------------- by hand
 
 
-async def test_the_build_is_paid_once_and_a_question_each_time(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+async def test_memory_cost_separates_the_build_from_the_cost_per_question(
+    world_on: WorldOn, bench: Bench, chat: Stub
+) -> None:
     world = await priced(world_on, chat)
     assert (await world.run(**PRICED, run_id="r1", isolation="off")).exit_code == 0
     found = await cost(bench, "r1")
@@ -86,13 +88,15 @@ async def test_the_build_is_paid_once_and_a_question_each_time(world_on: WorldOn
     assert build["time_us"] > 0 and query["time_us"] > 0
 
 
-async def test_the_tables_and_the_page_show_both_sides(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+async def test_tables_page_and_report_show_the_build_and_the_cost_per_question(
+    world_on: WorldOn, bench: Bench, chat: Stub
+) -> None:
     world = await priced(world_on, chat)
     await world.run(**{**PRICED, "providers": ("faulty", "bm25", "full-context")}, run_id="r1", isolation="off")
     found = (await jobs(bench, "r1"))[0]["memory_cost"]
     shown = await text(bench, "results", "r1")
     assert f"{found['context_share']:.1%}" in shown and "100.0%" in shown
-    assert "faulty build 42 0 0.4 " in shown, "40 adds, and a count of each corpus for who reuses it"
+    assert "faulty build 42 0 0.4 " in shown, "40 adds, and a count of each corpus for runs that reuse it"
     assert "faulty per question 2 209 0.00228" in shown
     assert f"cheaper than full context after {found['break_even']['questions']} questions per corpus" in shown
     assert "bm25: USD 0.00872 per correct answer; cheaper than full context from the first question" in shown
@@ -104,14 +108,16 @@ async def test_the_tables_and_the_page_show_both_sides(world_on: WorldOn, bench:
     assert measured["jobs"][0]["memory_cost"] == found
 
 
-async def test_every_memory_in_the_prompt_is_a_share_of_one(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+async def test_full_context_has_a_context_share_of_one_and_no_break_even(
+    world_on: WorldOn, bench: Bench, chat: Stub
+) -> None:
     world = await priced(world_on, chat)
     await world.run(**{**PRICED, "providers": "full-context", "k": 50}, run_id="r1")
     found = await cost(bench, "r1")
     assert found["context_share"] == 1 and found["break_even"] is None, "a control is compared with nothing"
 
 
-async def test_a_memory_whose_search_costs_more_than_the_corpus_is_never_cheaper(
+async def test_a_search_that_costs_more_than_the_full_context_never_breaks_even(
     world_on: WorldOn, bench: Bench, chat: Stub
 ) -> None:
     world = await priced(world_on, chat)
@@ -133,7 +139,7 @@ UNKNOWN = CallTotals(cost_unknown_calls=3)
 
 
 @each_row(
-    ("build", "query", "context", "input_usd", "questions", "told"),
+    ("build", "query", "context", "input_usd", "questions", "reason"),
     [
         (BUILD, QUERY, CONTEXT, "5", 2, ""),  # 4 a corpus; 1.5 against 0.5 + 5: after one question it is 5.5 each
         (BUILD, QUERY, CONTEXT, "2", 5, ""),  # 4 + 4 x 1.5 = 4 x 2.5: equal is not cheaper
@@ -154,17 +160,17 @@ UNKNOWN = CallTotals(cost_unknown_calls=3)
         (BUILD, QueryCost(questions=4, search=CallTotals(), answer=CallTotals()), CONTEXT, "0", None, "cost money"),
     ],
 )
-def test_the_break_even_is_the_smallest_number_or_has_a_reason(
-    build: BuildCost, query: QueryCost, context: ContextSize, input_usd: str | None, questions: int | None, told: str
+def test_break_even_is_the_smallest_number_of_questions_or_has_a_reason(
+    build: BuildCost, query: QueryCost, context: ContextSize, input_usd: str | None, questions: int | None, reason: str
 ) -> None:
     found = break_even(build, query, context, input_usd)
     assert found.questions == questions
-    assert told in found.reason and bool(told) == bool(found.reason)
+    assert reason in found.reason and bool(reason) == bool(found.reason)
     assert found.never == found.reason.startswith("a question costs")
 
 
-async def test_a_journal_that_does_not_state_sizes_shows_no_share(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
-    """As those of versions that did not write them."""
+async def test_a_journal_without_corpus_sizes_has_no_context_share(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+    """Older versions did not write the sizes."""
     world = await priced(world_on, chat)
     await world.run(**PRICED, run_id="r1")
     with closing(sqlite3.connect(world.workspace / "checkpoints/r1/journal.sqlite")) as journal, journal:
@@ -190,7 +196,7 @@ async def reused(world_on: WorldOn, chat: Stub) -> World:
     return world
 
 
-async def test_a_reused_build_costs_nothing_here_and_keeps_its_price(
+async def test_a_reused_build_costs_nothing_in_the_new_run_and_keeps_its_price(
     world_on: WorldOn, bench: Bench, chat: Stub
 ) -> None:
     await reused(world_on, chat)
@@ -200,11 +206,11 @@ async def test_a_reused_build_costs_nothing_here_and_keeps_its_price(
     assert [build[name] for name in ("calls", "tokens", "cost_usd", "time_us")] == [0, 0, "0", 0]
     assert build["price"] == first["build"]["price"]
     for name in ("break_even", "context_share", "usd_per_correct_answer"):
-        assert again[name] == first[name], "the price of the build counts whoever paid it"
+        assert again[name] == first[name], "the price of the build counts, whichever run paid it"
     assert "build, paid by facts/faulty of" in await text(bench, "results", "r2")
 
 
-async def test_the_receipt_and_the_sheets_of_a_reused_build_name_it_and_who_paid(
+async def test_receipt_and_sheets_of_a_reused_build_name_its_fingerprint_and_the_paying_run(
     world_on: WorldOn, bench: Bench, chat: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -229,7 +235,7 @@ async def test_the_receipt_and_the_sheets_of_a_reused_build_name_it_and_who_paid
         assert facts["context share"].startswith(f"{found['context_share']:.1%} of the corpus")
 
 
-async def test_each_repeat_of_an_item_is_an_answer_that_was_paid(
+async def test_the_cost_per_correct_answer_counts_every_repeat_of_an_item(
     world_on: WorldOn, bench: Bench, chat: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -252,10 +258,10 @@ async def test_lanes_that_share_a_build_pay_it_once(world_on: WorldOn, bench: Be
     assert (other["paid_by"], other["lane"]) == ("r1", "facts/faulty@k1")
 
 
-# ----------------------------------------------------------------- what is kept
+# ----------------------------------------------------------------- stored builds
 
 
-async def test_a_build_kept_without_isolation_has_its_count_and_no_search(world_on: WorldOn, bench: Bench) -> None:
+async def test_a_build_stored_without_isolation_is_compared_by_its_count_only(world_on: WorldOn, bench: Bench) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=1, items=2, sessions=2)
     kept = {"providers": "faulty", "answering_model": "none", "isolation": "off"}

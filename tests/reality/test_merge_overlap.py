@@ -1,4 +1,4 @@
-"""Two machines measured the same items: times differ and never contradict, the earlier row wins."""
+"""Two machines measured the same items: different times are not a conflict, the earlier row wins."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def values_of(folder: Path) -> dict[str, float]:
     return {name: column[0] for name, column in found[0].values.items() if column is not None}
 
 
-async def test_items_in_both_ranges_merge_whatever_was_measured_of_them(tmp_path: Path) -> None:
+async def test_an_item_in_both_shards_is_merged_although_its_measured_values_differ(tmp_path: Path) -> None:
     late = {name: value * 3 for name, value in MEASURED.items()}
     a = await part(tmp_path / "a", "q1", seconds=60, values={"accuracy": 1.0, **late})
     b = await part(tmp_path / "b", "q1", seconds=0, values={"accuracy": 1.0, **MEASURED})
@@ -38,7 +38,7 @@ async def test_items_in_both_ranges_merge_whatever_was_measured_of_them(tmp_path
     assert await values_of(tmp_path / "whole") == {"accuracy": 1.0, **MEASURED}, "the earlier row wins"
 
 
-async def test_another_outcome_of_the_same_item_is_still_a_conflict(tmp_path: Path) -> None:
+async def test_different_states_of_the_same_item_are_a_merge_conflict(tmp_path: Path) -> None:
     a = await part(tmp_path / "a", "q1", seconds=0)
     b = await part(tmp_path / "b", "q1", seconds=60, state=State.INCORRECT)
     with pytest.raises(MergeConflict):

@@ -1,4 +1,4 @@
-"""``--batch``: nothing is paid twice, whatever ends in the middle, and rows are those of live calls."""
+"""``--batch``: no call is paid twice after any interruption, and the rows are those of live calls."""
 
 from __future__ import annotations
 
@@ -64,23 +64,25 @@ async def rows(world: World, run_id: str) -> list[dict[str, Any]]:
         return [row async for row in rows_of(reader, run_id, record)]
 
 
-def alike(row: dict[str, Any]) -> dict[str, Any]:
+def without_live_values(row: dict[str, Any]) -> dict[str, Any]:
     scores = {name: value for name, value in row["metrics"].items() if "latency" not in name and "cost" not in name}
     return {name: value for name, value in row.items() if name not in LIVE_ONLY} | {"scores": scores}
 
 
-async def same_as_live(world: World, stub: BatchStub, run_id: str) -> None:
-    """Every body was processed once, and the rows are those of a run without batches."""
+async def check_same_as_live(world: World, stub: BatchStub, run_id: str) -> None:
+    """Check that every body was processed once, and that the rows are those of a run without batches."""
     assert set(stub.paid.values()) == {1}, "nothing is paid twice"
     assert len(stub.paid) == 2 * ITEMS
     await world.run(run_id="live", **FLAGS)
     live, batched = await rows(world, "live"), await rows(world, run_id)
-    assert [alike(row) for row in batched] == [alike(row) for row in live]
+    assert [without_live_values(row) for row in batched] == [without_live_values(row) for row in live]
     assert all("batched" in row["flags"] for row in batched)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_two_batches_bring_what_twelve_calls_bring_for_half_the_price(world_with: Made, dialect: str) -> None:
+async def test_two_batches_give_the_rows_of_twelve_live_calls_for_half_the_price(
+    world_with: Made, dialect: str
+) -> None:
     stub = BatchStub()
     world = await world_with(stub, dialect)
     outcome = await world.run(run_id="b", batch=True, **FLAGS)
@@ -88,29 +90,29 @@ async def test_two_batches_bring_what_twelve_calls_bring_for_half_the_price(worl
     assert [len(job.requests) for job in stub.jobs.values()] == [ITEMS, ITEMS]
     assert not [call for call in stub.seen if call in ("POST /v1/chat/completions", "POST /v1/messages")]
     assert float(outcome.cost_usd) == pytest.approx(2 * ITEMS * (1000 * 2 + 10 * 10) / 1e6 / 2)
-    await same_as_live(world, stub, "b")
+    await check_same_as_live(world, stub, "b")
     for row in await rows(world, "b"):
         assert row["latency"].keys() == {"search"}
 
 
-async def test_the_plan_counts_the_price_of_a_batch(world_with: Made) -> None:
+async def test_the_plan_estimates_the_batch_price(world_with: Made) -> None:
     world = await world_with(BatchStub(), "openai")
     alone, batched = (estimate(world.plan(batch=one, **FLAGS)).cost_usd for one in (False, True))
     assert alone is not None and batched == alone / 2
 
 
-async def test_repeats_and_models_wait_together(world_with: Made) -> None:
+async def test_calls_of_all_repeats_and_models_are_collected_in_few_batches(world_with: Made) -> None:
     stub = BatchStub()
     world = await world_with(stub, "openai")
     flags = FLAGS | {"answering_model": ["acme/m1", "acme/m2"], "epochs": 3}
     outcome = await world.run(run_id="b", batch=True, **flags)
     assert outcome.exit_code == 0
     sizes = sorted(len(job.requests) for job in stub.jobs.values())
-    assert len(sizes) <= 6 and sum(sizes) == ITEMS * 3 * 4, "each repeat of each model is a call of its own"
+    assert len(sizes) <= 6 and sum(sizes) == ITEMS * 3 * 4, "each repeat of each model is a separate call"
 
 
 async def stopped_at(world: World, stub: BatchStub, number: int, *, after: bool, run_id: str, resume: bool) -> None:
-    """End the process's work at a request of it, as a kill would."""
+    """Cancel a run at one of its requests, as a kill would."""
     stub.hang(number, after=after)
     async with anyio.create_task_group() as tasks:
         if resume:
@@ -128,21 +130,23 @@ async def stopped_at(world: World, stub: BatchStub, number: int, *, after: bool,
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_what_was_sent_is_looked_up_and_never_sent_again(world_with: Made, dialect: str, after: bool) -> None:
+async def test_a_resume_finds_a_batch_that_was_sent_and_does_not_send_it_again(
+    world_with: Made, dialect: str, after: bool
+) -> None:
     stub = BatchStub()
     world = await world_with(stub, dialect)
     create = 2 if dialect == "openai" else 1
     await stopped_at(world, stub, create, after=after, run_id="b", resume=False)
-    assert len(stub.jobs) == after, "the answer that names the batch is lost"
+    assert len(stub.jobs) == after, "the response with the id of the batch is lost"
     await stopped_at(world, stub, 3, after=after, run_id="b", resume=True)
     outcome = await world.resume("b")
     assert outcome.exit_code == 0
     assert len(stub.jobs) == 2
-    await same_as_live(world, stub, "b")
+    await check_same_as_live(world, stub, "b")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_an_outage_is_a_pause_and_a_lost_answer_no_second_batch(world_with: Made, dialect: str) -> None:
+async def test_an_outage_of_the_batch_endpoint_creates_no_second_batch(world_with: Made, dialect: str) -> None:
     stub = BatchStub()
     chance = random.Random(3)
     stub.outage = lambda: chance.choice(["", "before", "after"])
@@ -151,12 +155,12 @@ async def test_an_outage_is_a_pause_and_a_lost_answer_no_second_batch(world_with
     assert outcome.exit_code == 0
     assert len(stub.jobs) == 2
     stub.outage = lambda: ""
-    await same_as_live(world, stub, "b")
+    await check_same_as_live(world, stub, "b")
 
 
 @pytest.mark.parametrize("lost", ["expired", "cancelled"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_what_was_not_processed_goes_into_the_next_batch(world_with: Made, dialect: str, lost: str) -> None:
+async def test_expired_or_canceled_calls_go_into_the_next_batch(world_with: Made, dialect: str, lost: str) -> None:
     fates = {1: ["ok", lost, "overloaded"], 2: ["ok", lost, "ok"]}
     stub = BatchStub()
     number_of: dict[str, int] = {}
@@ -170,11 +174,11 @@ async def test_what_was_not_processed_goes_into_the_next_batch(world_with: Made,
     outcome = await world.run(run_id="b", batch=True, **FLAGS)
     assert outcome.exit_code == 0
     assert len(stub.jobs) > 2
-    await same_as_live(world, stub, "b")
+    await check_same_as_live(world, stub, "b")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_one_refused_call_is_the_error_of_its_item_alone(world_with: Made, dialect: str) -> None:
+async def test_a_rejected_call_in_a_batch_fails_only_its_item(world_with: Made, dialect: str) -> None:
     stub = BatchStub()
     stub.fate = lambda number, body: (
         "bad" if number == 1 and "K0x3" in str(body["messages"]).split("Question")[-1] else "ok"
@@ -186,7 +190,7 @@ async def test_one_refused_call_is_the_error_of_its_item_alone(world_with: Made,
     assert outcome.exit_code in (0, 4)
 
 
-async def test_a_batch_is_for_models_that_have_such_an_endpoint(world_with: Made) -> None:
+async def test_batch_needs_a_model_with_a_batch_endpoint_and_no_item_timeout(world_with: Made) -> None:
     world = await world_with(BatchStub(), "google")
     with pytest.raises(ConfigError, match="acme/m1 has no known batch endpoint"):
         await world.run(run_id="b", batch=True, **FLAGS)
@@ -195,7 +199,7 @@ async def test_a_batch_is_for_models_that_have_such_an_endpoint(world_with: Made
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
-async def test_an_endpoint_without_batches_is_an_error_and_no_outage(world_with: Made, status: int) -> None:
+async def test_a_missing_batch_endpoint_is_rejected_and_not_retried(world_with: Made, status: int) -> None:
     stub = BatchStub()
     stub.missing = status
     world = await world_with(stub, "openai")
@@ -206,7 +210,7 @@ async def test_an_endpoint_without_batches_is_an_error_and_no_outage(world_with:
 
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_fifty_kills_pay_nothing_twice(world_with: Made, dialect: str) -> None:
+async def test_fifty_kills_of_a_batch_run_pay_no_call_twice(world_with: Made, dialect: str) -> None:
     stub, chance = BatchStub(), random.Random(5)
     world = await world_with(stub, dialect)
     resume = None
@@ -223,4 +227,4 @@ async def test_fifty_kills_pay_nothing_twice(world_with: Made, dialect: str) -> 
         resume = "b" if folder.is_dir() else None
     outcome = await world.resume("b")
     assert outcome.exit_code == 0
-    await same_as_live(world, stub, "b")
+    await check_same_as_live(world, stub, "b")

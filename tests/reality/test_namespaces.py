@@ -1,4 +1,4 @@
-"""Whose namespace it is: a run id is chosen by people, and a namespace belongs to one journal."""
+"""A namespace belongs to one journal, even if several runs have the same run id."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_equal_run_ids_on_two_machines_never_share_a_namespace(world_of: W
     assert len(held(first)) == 4
 
 
-async def test_clean_leaves_what_another_machine_ingested_under_the_same_run_id(
+async def test_clean_keeps_the_memories_of_another_machine_with_the_same_run_id(
     world_of: Worlds, tmp_path: Path
 ) -> None:
     first, second = two_machines(world_of, tmp_path, corpora=1, items=2)
@@ -48,7 +48,7 @@ async def test_clean_leaves_what_another_machine_ingested_under_the_same_run_id(
     assert held(first) == others
 
 
-async def test_a_copied_journal_finds_what_it_has_ingested(world_of: Worlds, tmp_path: Path) -> None:
+async def test_a_resume_of_a_copied_journal_finds_its_memories(world_of: Worlds, tmp_path: Path) -> None:
     first, second = two_machines(world_of, tmp_path, corpora=2, items=2)
     await first.run(providers="faulty", run_id="r", phases="ingest,index")
     shutil.copytree(first.workspace / "checkpoints/r", second.workspace / "checkpoints/r")
@@ -58,7 +58,7 @@ async def test_a_copied_journal_finds_what_it_has_ingested(world_of: Worlds, tmp
     assert first.calls("add") == added
 
 
-async def test_what_a_version_without_journal_ids_ingested_is_found_on_resume(world_of: Worlds) -> None:
+async def test_a_resume_finds_the_namespaces_of_a_version_without_journal_ids(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=2)
     whole = await world.run(providers="bm25", run_id="r", phases="ingest,index")
     (lane,) = world.plan(providers="bm25").lanes
@@ -86,7 +86,7 @@ async def test_what_a_version_without_journal_ids_ingested_is_found_on_resume(wo
     assert outcome.exit_code == 0 and world.query("r", "select max(attempt) from corpus_row") == [(1,)]
 
 
-async def test_what_the_parts_of_a_merged_run_left_is_cleared_where_they_left_it(world_of: Worlds) -> None:
+async def test_clean_of_a_merged_run_clears_the_namespaces_of_its_shards(world_of: Worlds) -> None:
     world = world_of(corpora=2, items=4)
     for part in ("1/2", "2/2"):
         await world.run(providers="faulty", run_id=f"part{part[0]}", shard=part, cleanup="never")

@@ -1,4 +1,4 @@
-"""A run over one conversation has an interval, and says what it does not speak of."""
+"""A run over one conversation has intervals, and a note states what they do not cover."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def folded(workspace: Path, conversations: int) -> tuple[JobReport, list[s
     return one, [note for grid in overview(report) for note in grid.notes], report_json(report)
 
 
-async def test_one_conversation_has_intervals_over_its_items_and_says_so(tmp_path: Path) -> None:
+async def test_one_conversation_has_intervals_over_its_items_and_a_note(tmp_path: Path) -> None:
     one, notes, _ = await folded(tmp_path, 1)
     methods = {name: None if found.interval is None else found.interval.method for name, found in one.metrics.items()}
     assert methods == {
@@ -55,7 +55,7 @@ async def test_one_conversation_has_intervals_over_its_items_and_says_so(tmp_pat
     assert [note for note in notes if ONE_CLUSTER in note] == [f"bm25: {ONE_CLUSTER} (wilson)"]
 
 
-async def test_what_holds_for_several_providers_is_one_note_below_a_title_that_agrees(tmp_path: Path) -> None:
+async def test_the_same_note_of_several_providers_is_shown_once(tmp_path: Path) -> None:
     alone = job(1)
     other = replace(alone, record=record("random", cluster_by="corpus", **measuring(*METRICS)))
     folder = await made(tmp_path, "r", [alone, other])

@@ -1,4 +1,4 @@
-"""A service with one namespace: one corpus at a time, cleared in between, and nothing that is somebody else's."""
+"""A service with one namespace: one corpus at a time, cleared in between; memories of others are not touched."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def world(tmp_path: Path, solo: Solo, monkeypatch: pytest.MonkeyPatch) -> World:
     return made
 
 
-async def test_corpora_take_turns_and_the_service_is_left_empty(world: World, solo: Solo) -> None:
+async def test_corpora_are_ingested_one_at_a_time_and_the_service_is_left_empty(world: World, solo: Solo) -> None:
     outcome = await world.run(providers="solo", run_id="r", answering_model="builtin/extractive")
     assert (outcome.status, outcome.exit_code) == (RunState.COMPLETE, 0)
     assert all(job.valid for job in outcome.jobs) and not solo.rows
@@ -110,13 +110,13 @@ async def test_corpora_take_turns_and_the_service_is_left_empty(world: World, so
     assert [path for at, path in enumerate(changes) if path != changes[at - 1] or not at] == ["/add", "/all"] * 3
 
 
-async def test_two_variants_of_one_service_take_turns_too(world: World, solo: Solo) -> None:
+async def test_two_variants_of_a_service_with_one_namespace_run_one_after_the_other(world: World, solo: Solo) -> None:
     outcome = await world.run(providers="solo@a solo@b", run_id="r")
     assert outcome.exit_code == 0 and all(job.valid for job in outcome.jobs) and not solo.rows
 
 
-async def test_a_service_that_is_not_empty_is_refused_and_left_as_it_is(world: World, solo: Solo) -> None:
-    solo.rows.append({"id": "mine", "text": "Somebody else's note about a vault."})
+async def test_a_service_that_is_not_empty_is_refused_and_not_changed(world: World, solo: Solo) -> None:
+    solo.rows.append({"id": "mine", "text": "The note of another user about a vault."})
     outcome = await world.run(providers="solo", run_id="r")
     assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
     assert "one namespace" in outcome.message and len(solo.rows) == 1
@@ -135,7 +135,7 @@ async def test_a_clear_that_fails_stops_before_the_next_corpus(world: World, sol
     assert not solo.rows
 
 
-async def test_a_corpus_that_fails_leaves_room_for_the_next(world: World, solo: Solo) -> None:
+async def test_a_failed_corpus_leaves_the_service_empty_and_the_run_can_be_resumed(world: World, solo: Solo) -> None:
     solo.broken.add("/add")
     outcome = await world.run(providers="solo", run_id="r")
     assert outcome.exit_code == 4 and not solo.rows
@@ -143,7 +143,7 @@ async def test_a_corpus_that_fails_leaves_room_for_the_next(world: World, solo: 
     assert (await world.resume("r")).exit_code == 0
 
 
-async def test_a_resume_continues_with_the_corpus_that_is_there(world: World, solo: Solo) -> None:
+async def test_a_resume_continues_with_the_corpus_in_the_service(world: World, solo: Solo) -> None:
     prices = {"solo": {"add": 0.01, "search": 0}}
     outcome = await world.run(providers="solo", run_id="r", prices=prices, max_cost=0.05, concurrency=1)
     assert outcome.stop is Stop.MAX_COST and solo.rows
@@ -151,21 +151,21 @@ async def test_a_resume_continues_with_the_corpus_that_is_there(world: World, so
     assert (outcome.status, outcome.exit_code) == (RunState.COMPLETE, 0) and not solo.rows
 
 
-def test_a_run_that_would_keep_several_corpora_is_refused(world: World) -> None:
+def test_phases_or_clusters_that_need_several_corpora_at_once_are_refused(world: World) -> None:
     with pytest.raises(UsageError, match="one namespace"):
         world.plan(providers="solo", phases="ingest,index")
     with pytest.raises(UsageError, match="one namespace"):
         world.plan(providers="solo", cluster="local:2")
 
 
-def test_single_needs_a_clear(world: World) -> None:
+def test_scoping_strategy_single_needs_a_clear_endpoint(world: World) -> None:
     lines = [line for line in PROVIDER.splitlines() if "clear:" not in line]
     world.write("configs/providers/solo.yaml", "\n".join([*lines, "capabilities: {clear: false}"]))
     with pytest.raises(ConfigError, match=r"needs endpoints\.clear"):
         world.plan(providers="solo")
 
 
-def test_doctor_asks_what_one_namespace_can_answer(
+def test_doctor_skips_the_checks_that_need_a_second_namespace(
     world: World, solo: Solo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(world.workspace)
@@ -175,7 +175,7 @@ def test_doctor_asks_what_one_namespace_can_answer(
     assert not solo.rows
 
 
-def test_doctor_leaves_a_service_that_is_not_empty_as_it_is(
+def test_doctor_does_not_change_a_service_that_is_not_empty(
     world: World, solo: Solo, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(world.workspace)
@@ -187,7 +187,7 @@ def test_doctor_leaves_a_service_that_is_not_empty_as_it_is(
     assert [row["id"] for row in solo.rows] == ["mine"] and "/all" not in solo.calls
 
 
-def test_plan_says_that_corpora_take_turns(
+def test_plan_shows_that_corpora_run_one_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(world.workspace)

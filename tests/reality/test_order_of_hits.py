@@ -1,4 +1,4 @@
-"""Hits whose scores say that the best one comes last: counted under the table and warned of by the doctor."""
+"""Hits whose scores show a worst-first order: noted with their count, and a warning of ``bench doctor``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import anyio.to_thread
 import pytest
 from aiohttp import web
 
-from bench.journal import Reader
-from bench.report.fold import fold
-from tests.reality.conftest import WorldOn
+from tests.reality.conftest import WorldOn, notes_of
 from tests.reality.memory_stub import MemoryStub
-from tests.small_world import PROVIDER, World
+from tests.small_world import PROVIDER
 
 FIELD = 'scoreField: "$.score"'
 DISTANCE = 'score: {field: "$.score", kind: distance}'
@@ -33,14 +31,8 @@ def ordered(stub: MemoryStub, *, best_first: bool, distance: bool = False) -> Me
     return stub
 
 
-async def notes_of(world: World) -> str:
-    outcome = await world.run(providers="faulty", run_id="r")
-    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
-        return "\n".join((await fold(reader)).jobs[0].notes)
-
-
 @pytest.mark.parametrize(
-    ("score", "best_first", "distance", "told"),
+    ("score", "best_first", "distance", "note"),
     [
         (FIELD, True, False, ""),
         (FIELD, False, False, "scores rise with rank in 3 of 3 searches: perhaps the order is worst first"),
@@ -52,17 +44,17 @@ async def notes_of(world: World) -> str:
         (DISTANCE.replace("}", ", order: asc}"), False, True, ""),
     ],
 )
-async def test_hits_with_the_best_one_last_are_told_with_their_count(
-    score: str, best_first: bool, distance: bool, told: str, world_on: WorldOn
+async def test_hits_ordered_worst_first_are_noted_with_their_count(
+    score: str, best_first: bool, distance: bool, note: str, world_on: WorldOn
 ) -> None:
     world = await world_on(ordered(MemoryStub(), best_first=best_first, distance=distance), corpora=1, items=3)
     world.provider("faulty", base=PROVIDER.replace(FIELD, score).replace("timeout: 2000", "timeout: 60000"))
-    notes = await notes_of(world)
-    assert told in notes if told else "with rank" not in notes
+    notes = await notes_of(world, await world.run(providers="faulty", run_id="r"))
+    assert note in notes if note else "with rank" not in notes
 
 
 @pytest.mark.parametrize("best_first", [True, False])
-async def test_the_doctor_warns_of_hits_with_the_best_one_last(
+async def test_doctor_warns_of_hits_ordered_worst_first(
     best_first: bool, world_on: WorldOn, bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = ordered(MemoryStub(), best_first=best_first)

@@ -22,7 +22,7 @@ __all__ = ["job", "serve", "workspace"]
         ("V rozhovoru o tom není žádná zmínka.", "V Brně, ale ulice není uvedena."),
     ],
 )
-def test_a_refusal_is_right_where_nothing_is_known_and_a_detail_that_is_missing_is_no_refusal(
+def test_a_refusal_in_another_language_is_recognized_and_a_missing_detail_is_not_one(
     refusal: str, detail: str, serve: Serve, job: Job
 ) -> None:
     serve(own([completion(refusal), completion(detail)], completion(refusal)))
@@ -34,7 +34,7 @@ def test_a_refusal_is_right_where_nothing_is_known_and_a_detail_that_is_missing_
 @pytest.mark.parametrize(
     ("gold", "answer"), [("1200", "It cost 1,200 kr."), ("12", "वह १२ साल का है"), ("R&D", "In R&amp;D.")]
 )
-def test_a_gold_that_is_missed_by_its_spelling_is_told_and_scored_as_sent(
+def test_a_gold_missed_by_its_spelling_is_noted_and_scored_as_sent(
     gold: str, answer: str, serve: Serve, job: Job, workspace: Path, bench: Bench
 ) -> None:
     data = workspace / "configs/benchmarks/mini/data.jsonl"
@@ -42,8 +42,8 @@ def test_a_gold_that_is_missed_by_its_spelling_is_told_and_scored_as_sent(
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     serve(own([completion(answer), completion(f"It is {gold}.")], completion("I do not know")))
     found = job()
-    told = "1 answer that contains the gold in another spelling"
-    assert found["metrics"]["contains_match"]["value"] == 0.25 and note(found, told) and note(found, "such as m1")
+    text = "1 answer that contains the gold in another spelling"
+    assert found["metrics"]["contains_match"]["value"] == 0.25 and note(found, text) and note(found, "such as m1")
     theirs = workspace / "theirs.jsonl"
     theirs.write_text(json.dumps({"item": "m1", "answer": answer}) + "\n")
-    assert told in bench("score", str(theirs), "--benchmark", "mini", check=None).stdout
+    assert text in bench("score", str(theirs), "--benchmark", "mini", check=None).stdout

@@ -1,4 +1,4 @@
-"""Prompts begin with what they share, Anthropic is asked to remember it, and the money that this saves is shown."""
+"""Prompts begin with their shared part, it is marked for Anthropic's prompt cache, and the saved money is shown."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PACKS = Path(__file__).parents[2] / "bench/packs"
 
 
 @each_row("path", sorted(PACKS.glob("*/answer*.txt")))
-def test_the_context_of_a_shipped_prompt_comes_before_its_question(path: Path) -> None:
+def test_every_shipped_answer_prompt_has_the_context_before_the_question(path: Path) -> None:
     names = re.findall(r"\$\{(\w+)", path.read_text())
     assert names.index("retrievedContext") < names.index("question")
 
 
-def test_the_rules_of_a_judge_come_before_the_item() -> None:
+def test_judge_prompts_have_the_rules_before_the_item() -> None:
     for name in ("default", "abstention"):
         assert len(re.split(r"\$\{", generic_prompt(name))[0]) > 100
 
@@ -43,39 +43,39 @@ def place(tmp_path: Path, url: str, dialect: str) -> None:
     (tmp_path / "prices.yaml").write_text("prices: {acme/m1: {input: 10, output: 10, cache_read: 1}}\n")
 
 
-def marked(asked: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    found = [body["messages"][0]["content"] for body in asked]
+def marked(requests: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    found = [body["messages"][0]["content"] for body in requests]
     return [blocks for blocks in found if isinstance(blocks, list)]
 
 
-def test_a_context_that_comes_back_is_marked_and_its_saving_shown(bench: Bench, tmp_path: Path) -> None:
+def test_a_repeated_context_is_marked_for_the_cache_and_the_saving_is_shown(bench: Bench, tmp_path: Path) -> None:
     with serving(message) as stub:
         place(tmp_path, stub.url, "anthropic")
         shown = bench(*RUN, "--providers", "full-context", "--context-budget", "100000").stdout
     blocks = marked(stub.asked)
-    assert len(blocks) == 3, "the first prompt cannot know that its context comes back"
+    assert len(blocks) == 3, "at the first prompt, it is unknown that its context is repeated"
     for first, rest in blocks:
         assert first["cache_control"] == {"type": "ephemeral"} and "cache_control" not in rest
-        assert first["text"] == blocks[0][0]["text"], "all begin alike"
+        assert first["text"] == blocks[0][0]["text"], "all begin with the same text"
     assert len({rest["text"] for _, rest in blocks}) == 3
     assert "the vendor's prompt cache was used for 3 answers: USD 0.243 saved" in " ".join(shown.split())
 
 
-def test_a_context_of_its_own_is_not_marked(bench: Bench, tmp_path: Path) -> None:
+def test_a_context_that_is_used_once_is_not_marked_for_the_cache(bench: Bench, tmp_path: Path) -> None:
     with serving(message) as stub:
         place(tmp_path, stub.url, "anthropic")
         bench(*RUN, "--providers", "bm25")
     assert marked(stub.asked) == []
 
 
-def test_a_repeated_prompt_is_marked_as_a_whole(bench: Bench, tmp_path: Path) -> None:
+def test_a_repeated_prompt_is_marked_completely_for_the_cache(bench: Bench, tmp_path: Path) -> None:
     with serving(message) as stub:
         place(tmp_path, stub.url, "anthropic")
         bench(*RUN, "--providers", "full-context", "--epochs", "2", "--context-budget", "100000")
     assert [len(blocks) for blocks in marked(stub.asked)] == [1] * 8
 
 
-def test_a_dialect_that_remembers_by_itself_is_sent_plain_text(bench: Bench, tmp_path: Path) -> None:
+def test_a_dialect_with_automatic_caching_gets_plain_text(bench: Bench, tmp_path: Path) -> None:
     usage = {"prompt_tokens": 9050, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 9000}}
     with serving(lambda body: completion("x", usage=usage)) as stub:
         place(tmp_path, stub.url, "openai")

@@ -1,4 +1,4 @@
-"""Official scores through the program, each with a stub judge: points, orders, labels, audits, letters, sentences."""
+"""Official scoring methods in whole runs with a stub judge: points, orders, labels, audits, letters, sentences."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ ROWS = [
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Start a model that answers ``reply(prompt)``; what is no text is its JSON."""
+    """Start a model that answers ``reply(prompt)``; other values than texts are sent as JSON."""
     with ExitStack() as stack:
 
         def start(reply: Callable[[str], object]) -> Stub:
             def answered(body: dict[str, Any]) -> Reply:
-                said = reply(str(body["messages"][-1]["content"]))
-                return completion(said if isinstance(said, str) else json.dumps(said))
+                answer = reply(str(body["messages"][-1]["content"]))
+                return completion(answer if isinstance(answer, str) else json.dumps(answer))
 
             stub = stack.enter_context(serving(answered))
             folder = tmp_path / "configs/models"
@@ -54,7 +54,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 @pytest.fixture
 def metrics_of(bench: Bench, tmp_path: Path) -> Callable[..., dict[str, Any]]:
-    """Run a benchmark of the rows; its metrics by name."""
+    """Run a benchmark of the rows and return its metrics by name."""
 
     def run(schema: str, rest: str, *flags: str) -> dict[str, Any]:
         (tmp_path / "configs/benchmarks").mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ metrics: [correctness, correctness_floored, correctness.order_agreement, order_a
 """
 
 
-def test_half_points_count_beside_the_score_that_cuts_them_and_an_order_is_computed(
+def test_rubric_points_give_correctness_floored_correctness_and_order_agreement(
     serve: Serve, metrics_of: Callable[..., dict[str, Any]]
 ) -> None:
     stub = serve(graded)
@@ -100,22 +100,22 @@ def test_half_points_count_beside_the_score_that_cuts_them_and_an_order_is_compu
     assert found["correctness"] == pytest.approx((0.75 + 2 / 3) / 2)
     assert found["correctness_floored"] == pytest.approx((0.5 + 2 / 3) / 2)
     assert found["order_agreement"] == found["correctness.order_agreement"] == pytest.approx(2 / 3)
-    assert len(stub.asked) == 2 + 2 + 1, "two answers, a call a point, one for the order"
+    assert len(stub.asked) == 2 + 2 + 1, "two answers, one call per point, one for the order"
 
 
-def test_a_later_scoring_reads_the_replies_of_each_point_again_and_asks_nothing(
+def test_rescore_of_rubric_points_uses_the_stored_replies_without_calls(
     serve: Serve, metrics_of: Callable[..., dict[str, Any]], bench: Bench
 ) -> None:
     stub = serve(graded)
     metrics_of("  rubric: rubric\n", RUBRIC, *BOTH)
-    asked = len(stub.asked)
+    calls = len(stub.asked)
     bench("rescore", "r", "--metrics", "correctness", "--metrics", "correctness_floored")
     again = json.loads(bench("results", "r", "--json").stdout)["jobs"][0]["metrics"]
     assert again["correctness"]["value"] == pytest.approx((0.75 + 2 / 3) / 2)
-    assert len(stub.asked) == asked
+    assert len(stub.asked) == calls
 
 
-def test_a_plan_counts_a_call_for_each_point(
+def test_the_plan_counts_one_judge_call_per_rubric_point(
     serve: Serve, metrics_of: Callable[..., dict[str, Any]], bench: Bench
 ) -> None:
     serve(graded)
@@ -133,13 +133,15 @@ metrics: [correctness, label_share.partly, label_share.omission]
 """
 
 
-def test_labels_have_values_and_shares(serve: Serve, metrics_of: Callable[..., dict[str, Any]]) -> None:
+def test_labels_give_correctness_and_label_shares(serve: Serve, metrics_of: Callable[..., dict[str, Any]]) -> None:
     serve(lambda prompt: {"label": "Partly", "reasoning": "so"} if "QUOTED" in prompt else "Bees, I think.")
     found = metrics_of("  answer: a\n", LABELED % "response", *BOTH)
     assert (found["correctness"], found["label_share.partly"], found["label_share.omission"]) == (0.5, 1, 0)
 
 
-def test_what_was_found_is_labeled_without_an_answer(serve: Serve, metrics_of: Callable[..., dict[str, Any]]) -> None:
+def test_labels_can_judge_the_retrieved_evidence_without_an_answer(
+    serve: Serve, metrics_of: Callable[..., dict[str, Any]]
+) -> None:
     stub = serve(lambda prompt: {"label": "omission", "reasoning": "so"})
     found = metrics_of("  answer: a\n", LABELED % "evidence", *JUDGE_ONLY)
     assert (found["correctness"], found["label_share.omission"]) == (0, 1)
@@ -162,7 +164,7 @@ def audited(prompt: str) -> object:
     return {"score": 1 if bees else 0, "expected": bees, "reasoning": "so"}
 
 
-def test_an_audit_is_of_what_the_provider_lists(
+def test_a_memory_audit_scores_the_memories_that_the_provider_lists(
     serve: Serve, metrics_of: Callable[..., dict[str, Any]], bench: Bench
 ) -> None:
     stub = serve(audited)
@@ -172,21 +174,21 @@ def test_an_audit_is_of_what_the_provider_lists(
         "memory_f1": 2 / 3,
     }  # fmt: skip
     assert {name: found[name] for name in wanted} == pytest.approx(wanted)
-    assert len(stub.asked) == 2 * (2 + 2), "two points and two memories an item; interference is no point"
+    assert len(stub.asked) == 2 * (2 + 2), "two points and two memories per item, without the interference"
     bench("rescore", "r")
     assert len(stub.asked) == 8, "the listing is in the journal, and so are the replies"
 
 
-def test_a_provider_that_cannot_list_is_left_out_in_words(
+def test_a_memory_audit_of_a_provider_without_list_memories_is_refused(
     serve: Serve, metrics_of: Callable[..., dict[str, Any]], bench: Bench
 ) -> None:
     serve(audited)
     metrics_of(POINTS, AUDITED, *JUDGE_ONLY)
-    told = bench("run", "--benchmarks", "b", "--providers", "no-memory", *JUDGE_ONLY, check=2).stderr
-    assert "b needs list_memories, which no-memory does not have" in told
+    error = bench("run", "--benchmarks", "b", "--providers", "no-memory", *JUDGE_ONLY, check=2).stderr
+    assert "b needs list_memories, which no-memory does not have" in error
 
 
-def test_items_with_options_are_read_by_letter_and_the_others_by_the_default(
+def test_items_with_options_are_scored_by_letter_and_others_by_the_default_method(
     serve: Serve, metrics_of: Callable[..., dict[str, Any]]
 ) -> None:
     stub = serve(lambda prompt: "(b) bees" if "Options:" in prompt else "bees")
@@ -198,20 +200,20 @@ def test_items_with_options_are_read_by_letter_and_the_others_by_the_default(
     assert sum("Options:" in body["messages"][-1]["content"] for body in stub.asked) == 1
 
 
-def test_a_hit_stands_for_the_sentences_that_its_text_holds(
+def test_a_hit_counts_as_the_evidence_sentences_that_its_text_contains(
     serve: Serve, metrics_of: Callable[..., dict[str, Any]], bench: Bench
 ) -> None:
     rest = "evidence: {textsField: quotes}\nevaluation: {method: none, granularity: text}\n"
     found = metrics_of("", rest + "metrics: [hit_at_10, recall_fraction_at_10, mrr_at_10]\n")
     assert found["hit_at_10"] == 1, "white space aside"
-    assert found["recall_fraction_at_10"] == 0.5, "no memory says that it rained"
+    assert found["recall_fraction_at_10"] == 0.5, "no memory contains that it rained"
     bench("run", "-q", "--benchmarks", "b", "--providers", "oracle", "--run-id", "o")
     best = json.loads(bench("results", "o", "--json").stdout)["jobs"][0]["metrics"]
     assert (best["mrr_at_10"]["value"], best["recall_fraction_at_10"]["value"]) == (1, 0.5)
 
 
 @pytest.mark.parametrize(
-    ("rest", "said"),
+    ("rest", "message"),
     [
         ("evaluation: {method: labels}\n", 'method "labels" needs the key "labels"'),
         ("evaluation: {method: labels, labels: {good: 2}}\n", "2 is not in 0..1"),
@@ -219,7 +221,9 @@ def test_a_hit_stands_for_the_sentences_that_its_text_holds(
         ("evaluation: {method: contains, methods: {a: judge}}\n", "judge"),
     ],
 )
-def test_what_cannot_be_evaluated_is_refused_at_its_place(tmp_path: Path, bench: Bench, rest: str, said: str) -> None:
+def test_an_invalid_evaluation_config_is_refused_with_its_place(
+    tmp_path: Path, bench: Bench, rest: str, message: str
+) -> None:
     path = tmp_path / "configs/benchmarks/b.yaml"
     path.parent.mkdir(parents=True)
     (tmp_path / "rows.json").write_text(json.dumps(ROWS))
@@ -227,6 +231,6 @@ def test_what_cannot_be_evaluated_is_refused_at_its_place(tmp_path: Path, bench:
         'name: b\nversion: "1"\ndata: {type: local, path: ./rows.json}\n'
         f"schema: {{itemId: id, question: q, answer: a, {TURNS}}}\n{rest}"
     )
-    told = bench("validate", str(path), check=2)
-    assert said in told.stdout + told.stderr
-    assert "b.yaml:5:" in told.stdout + told.stderr
+    done = bench("validate", str(path), check=2)
+    assert message in done.stdout + done.stderr
+    assert "b.yaml:5:" in done.stdout + done.stderr

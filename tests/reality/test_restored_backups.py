@@ -13,7 +13,7 @@ from tests.small_world import World
 Worlds = Callable[..., World]
 
 
-async def test_a_resume_from_an_earlier_copy_ends_valid(world_of: Worlds) -> None:
+async def test_a_run_resumed_from_a_restored_journal_ends_valid(world_of: Worlds) -> None:
     world = world_of(corpora=3, items=3)
     prices = {"faulty": {"add": 0.01, "search": 0}}
     stopped = await world.run(
@@ -22,16 +22,18 @@ async def test_a_resume_from_an_earlier_copy_ends_valid(world_of: Worlds) -> Non
     assert stopped.stop is Stop.MAX_COST
     backup = world.workspace / "backup"
     shutil.copytree(stopped.folder, backup)
-    went_on = await world.resume("r", max_cost=9, cleanup="never")
-    assert went_on.exit_code == 0
+    continued = await world.resume("r", max_cost=9, cleanup="never")
+    assert continued.exit_code == 0
     shutil.rmtree(stopped.folder)
     shutil.copytree(backup, stopped.folder)
     found = await world.resume("r", max_cost=9)
-    assert found.exit_code == 4, "what the lost part ingested is in the way of the first attempt"
+    assert found.exit_code == 4, "the memories of the lost part make the first namespace not empty"
     again = await world.resume("r", max_cost=9)
     assert (again.status, again.exit_code) == (RunState.COMPLETE, 0)
     assert all(job.valid for job in again.jobs)
     async with Reader.open(again.folder) as reader:
         (job,) = (await fold(reader)).jobs
     assert job.valid and not job.isolation.failed and not job.isolation.leaks
-    assert world.query("r", "select count(*) from probe where not passed")[0][0] > 0, "the journal keeps them"
+    assert world.query("r", "select count(*) from probe where not passed")[0][0] > 0, (
+        "the failed probes stay in the journal"
+    )

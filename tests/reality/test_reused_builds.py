@@ -1,4 +1,4 @@
-"""What a run has ingested and kept is searched by others: it is compared first, and never cleared under them."""
+"""A stored build is searched by other runs: it is compared first, and not cleared while they use it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def ended_with(code: int, bench: Bench, *arguments: str) -> Done:
 
 
 def served(stub: MemoryStub, version: str = "1.0") -> MemoryStub:
-    """A memory server that tells its version."""
+    """Return the server with an endpoint for its version."""
     stub.answers = {**stub.answers, "version": lambda *_: web.json_response({"version": version})}
     return stub
 
@@ -64,7 +64,9 @@ def write_rows(world: World, changed: list[dict[str, Any]]) -> None:
 # ----------------------------------------------------------------- the same build
 
 
-async def test_another_run_searches_the_kept_memories_and_sends_no_add(world_on: WorldOn, bench: Bench) -> None:
+async def test_a_run_with_reuse_build_searches_the_stored_memories_and_sends_no_add(
+    world_on: WorldOn, bench: Bench
+) -> None:
     stub = served(MemoryStub())
     world = await world_on(stub, corpora=2, items=3, sessions=2)
     with_version(world)
@@ -81,7 +83,7 @@ async def test_another_run_searches_the_kept_memories_and_sends_no_add(world_on:
     assert found["build"]["reused"]["run"] == "r1" and found["build"]["reused"]["cost_usd"] == "4"
 
 
-async def test_a_reused_build_has_the_results_of_one_of_its_own(world_on: WorldOn) -> None:
+async def test_a_reused_build_gives_the_same_results_as_a_new_build(world_on: WorldOn) -> None:
     world = await world_on(MemoryStub(), corpora=2, items=4)
     await ingested(world)
     reused = await world.run(**KEPT, run_id="r2", reuse_build="auto", k=(1, 4))
@@ -94,7 +96,7 @@ async def test_a_reused_build_has_the_results_of_one_of_its_own(world_on: WorldO
     assert world.query("r2", values) == world.query("r3", values)
 
 
-async def test_other_search_settings_need_no_other_build(world_on: WorldOn) -> None:
+async def test_a_build_can_be_reused_with_other_search_settings(world_on: WorldOn) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=1, items=3)
     await ingested(world)
@@ -105,7 +107,7 @@ async def test_other_search_settings_need_no_other_build(world_on: WorldOn) -> N
     assert stub.calls("add") == adds
 
 
-async def test_auto_takes_the_newest_build_that_fits_and_otherwise_ingests(world_on: WorldOn) -> None:
+async def test_reuse_build_auto_uses_the_newest_matching_build_or_ingests(world_on: WorldOn) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=1, items=3, sessions=2)
     first = await world.run(**KEPT, reuse_build="auto", cleanup="never", run_id="r1")
@@ -121,7 +123,7 @@ async def test_auto_takes_the_newest_build_that_fits_and_otherwise_ingests(world
     assert "has other contents than before: corpora.c0.count: 2 -> 0" in str(noted)
 
 
-async def test_fork_from_ingest_takes_the_other_run_s_flags_and_its_memories(
+async def test_fork_from_ingest_uses_the_flags_and_memories_of_the_forked_run(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -188,7 +190,7 @@ def _deleted_memory(world: World, stub: MemoryStub) -> None:
 
 def _foreign_memory(world: World, stub: MemoryStub) -> None:
     kept = next(kept for kept in stub.spaces.values() if kept)
-    kept.append({**kept[0], "id": "foreign", "content": "Someone else said the vault is open."})
+    kept.append({**kept[0], "id": "foreign", "content": "Another user wrote that the vault is open."})
 
 
 def _replaced_memory(world: World, stub: MemoryStub) -> None:
@@ -238,7 +240,7 @@ CHANGES: dict[str, tuple[Callable[[World, MemoryStub], object], str]] = {
 }
 
 
-async def test_a_build_that_changed_is_refused_before_the_first_question(
+async def test_a_changed_build_is_refused_before_the_first_question(
     world_on: WorldOn, tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
 ) -> None:
     stub = served(MemoryStub())
@@ -246,21 +248,23 @@ async def test_a_build_that_changed_is_refused_before_the_first_question(
     with_version(world)
     await ingested(world)
     spaces, answers = deepcopy(stub.spaces), stub.answers
-    for number, (what, (change, told)) in enumerate(CHANGES.items()):
+    for number, (what, (change, message)) in enumerate(CHANGES.items()):
         stub.spaces, stub.answers = deepcopy(spaces), answers
         copy = tmp_path_factory.mktemp("changed") / str(number)
         shutil.copytree(world.workspace, copy)
         with subtests.test(what):
-            await is_refused(replace(world, workspace=copy), stub, change, told)
+            await check_refused(replace(world, workspace=copy), stub, change, message)
 
 
-async def is_refused(world: World, stub: MemoryStub, change: Callable[[World, MemoryStub], object], told: str) -> None:
+async def check_refused(
+    world: World, stub: MemoryStub, change: Callable[[World, MemoryStub], object], message: str
+) -> None:
     flags = change(world, stub)
     adds = stub.calls("add")
     with pytest.raises(BenchError) as refused:
         await world.run(**KEPT, run_id="r2", reuse_build="r1", **(flags if isinstance(flags, dict) else {}))
     assert isinstance(refused.value, IdentityError) and refused.value.exit_code == 2
-    assert told in str(refused.value) and "--reuse-build auto" in str(refused.value.hint)
+    assert message in str(refused.value) and "--reuse-build auto" in str(refused.value.hint)
     assert stub.calls("add") == adds, "nothing was ingested"
     assert not (world.workspace / "checkpoints/r2").exists()
     assert await in_use(world) == ()
@@ -272,8 +276,8 @@ async def in_use(world: World) -> tuple[str, ...]:
     return await borrowers(world.workspace / "checkpoints/r1")
 
 
-async def test_another_embedding_model_is_another_build(world_on: WorldOn) -> None:
-    """Its vectors come from a server of this test, as lengths of the texts."""
+async def test_a_build_of_another_embedding_model_is_refused(world_on: WorldOn) -> None:
+    """The vectors are the lengths of the texts."""
 
     async def embed(request: web.Request) -> web.StreamResponse:
         texts = (await request.json())["input"]
@@ -292,7 +296,7 @@ async def test_another_embedding_model_is_another_build(world_on: WorldOn) -> No
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         ({"reuse_build": "nothing"}, 'there is no run "nothing"'),
         ({"reuse_build": "r1", "providers": "bm25"}, "run r1 has no build of facts by bm25"),
@@ -301,17 +305,17 @@ async def test_another_embedding_model_is_another_build(world_on: WorldOn) -> No
         ({"reuse_build": "cleared"}, "cleared: to keep memories, ingest with --cleanup never"),
     ],
 )
-async def test_what_cannot_be_reused_is_refused_with_its_reason(
-    flags: dict[str, object], told: str, world_on: WorldOn
+async def test_reuse_of_a_missing_or_cleared_build_is_refused_with_the_reason(
+    flags: dict[str, object], message: str, world_on: WorldOn
 ) -> None:
     world = await world_on(MemoryStub(), corpora=1, items=2)
     await ingested(world)
     await world.run(**KEPT, run_id="cleared")
-    with pytest.raises(BenchError, match=told):
+    with pytest.raises(BenchError, match=message):
         await world.run(**{**KEPT, "run_id": "r2", **flags})
 
 
-async def test_memories_in_files_of_an_adapter_belong_to_one_run(tmp_path: Path) -> None:
+async def test_a_build_in_files_of_an_adapter_cannot_be_reused(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=2)
     ScriptedStore.install(world, durability="file")
     await ingested(world, providers="scripted")
@@ -323,15 +327,15 @@ async def test_memories_in_files_of_an_adapter_belong_to_one_run(tmp_path: Path)
 
 
 @pytest.mark.parametrize("provider", ["bm25", "full-context"])
-async def test_a_build_of_a_built_in_is_restored_as_it_was(provider: str, tmp_path: Path) -> None:
+async def test_a_reused_build_of_a_built_in_provider_gives_the_same_results(provider: str, tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=4)
     flags = {"providers": provider, "answering_model": "builtin/extractive"}
     await ingested(world, **flags)
     again = await world.run(**flags, run_id="r2", reuse_build="r1")
     assert again.exit_code == 0
     assert await results_of(world, "r2") == await results_of(world, "r1")
-    (told,) = world.query("r2", "select message from event where kind = 'reused_build'")
-    assert told[0].startswith(f"build facts/{provider} of run r1 (reused)")
+    (event,) = world.query("r2", "select message from event where kind = 'reused_build'")
+    assert event[0].startswith(f"build facts/{provider} of run r1 (reused)")
     assert not world.query("r2", "select 1 from corpus_row where kind = 'batch'")
 
 
@@ -344,7 +348,7 @@ async def test_a_build_of_a_built_in_is_restored_as_it_was(provider: str, tmp_pa
         "insert into memories (id, content) values ('x', 'of another')",
     ],
 )
-async def test_a_build_of_a_built_in_that_was_changed_is_refused(change: str, tmp_path: Path) -> None:
+async def test_a_changed_build_of_a_built_in_provider_is_refused(change: str, tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=3)
     await ingested(world, providers="bm25")
     (file,) = (tmp_path / "checkpoints/r1/stores").rglob("*.sqlite")
@@ -368,7 +372,9 @@ local: {enhancement: {enabled: false}}
 
 
 @pytest.mark.parametrize("provider", ["vector", "chunks"])
-async def test_stored_vectors_are_copied_and_not_paid_again(provider: str, world_on: WorldOn) -> None:
+async def test_a_reused_build_copies_its_vectors_and_embeds_only_the_questions(
+    provider: str, world_on: WorldOn
+) -> None:
     texts: list[str] = []
 
     async def embed(request: web.Request) -> web.StreamResponse:
@@ -400,7 +406,7 @@ from bench.providers import copy_store, store_digest
 
 
 class Folder:
-    """A file a memory, a folder a namespace."""
+    """One file per memory, one folder per namespace."""
 
     durability = "file"
 
@@ -442,7 +448,7 @@ class Folder:
 
 
 @pytest.mark.parametrize("change", ["text", "name", "more", "less"])
-async def test_the_folder_of_a_class_is_copied_and_refused_where_it_changed(change: str, tmp_path: Path) -> None:
+async def test_the_store_folder_of_a_class_is_restored_and_refused_if_it_changed(change: str, tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=3)
     world.write("configs/providers/folder.py", FOLDER_STORE)
     world.write("configs/providers/folder.yaml", "name: folder\ntype: local\nadapter: ./folder.py:Folder\n")
@@ -464,7 +470,7 @@ async def test_the_folder_of_a_class_is_copied_and_refused_where_it_changed(chan
         await world.run(**flags, run_id="r3", reuse_build="r1")
 
 
-async def test_a_class_that_cannot_restore_is_named_with_its_line(tmp_path: Path) -> None:
+async def test_a_class_whose_restore_fails_is_a_config_error(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=1, items=3)
     world.write("configs/providers/folder.yaml", "name: folder\ntype: local\nadapter: ./folder.py:Folder\n")
     world.write("configs/providers/folder.py", FOLDER_STORE.replace("run_dir / self.home.name", "run_dir[0]"))
@@ -473,11 +479,11 @@ async def test_a_class_that_cannot_restore_is_named_with_its_line(tmp_path: Path
         await world.run(providers="folder", answering_model="none", run_id="r2", reuse_build="r1")
 
 
-# ----------------------------------------------------------------- who holds it
+# ----------------------------------------------------------------- builds in use
 
 
 async def half_way(world: World, stub: MemoryStub, *, reuse_build: str = "r1") -> None:
-    """A run that searches another one's memories and is stopped after its first questions."""
+    """Start a run that searches the memories of another run and is stopped after its first questions."""
     usual = stub.answers
     stub.answers = {
         **usual,
@@ -489,7 +495,7 @@ async def half_way(world: World, stub: MemoryStub, *, reuse_build: str = "r1") -
     stub.answers = usual
 
 
-async def test_clean_says_which_run_searches_the_memories_and_clears_them_after_it(
+async def test_clean_refuses_a_build_in_use_and_clears_it_after_the_run(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -504,7 +510,7 @@ async def test_clean_says_which_run_searches_the_memories_and_clears_them_after_
     listed = json.loads((await in_thread(bench, "builds", "show", "r1", "--json")).stdout)["builds"]
     assert listed[0]["lent_to"] == ["r2"]
     assert (await world.resume("r1", cleanup="run")).exit_code == 0
-    assert not stub.cleared, "the run itself keeps them too"
+    assert not stub.cleared, "the run that ingested them does not clear them either"
     adds = stub.calls("add")
     assert (await world.resume("r2")).exit_code == 0
     assert stub.calls("add") == adds and not stub.cleared, "the borrower clears nothing"
@@ -512,7 +518,7 @@ async def test_clean_says_which_run_searches_the_memories_and_clears_them_after_
     assert len(stub.cleared) == 2 and not any(stub.spaces.values())
 
 
-async def test_memories_that_were_compared_and_not_taken_over_are_free(
+async def test_a_build_that_was_compared_but_not_reused_can_be_cleared(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -527,7 +533,7 @@ async def test_memories_that_were_compared_and_not_taken_over_are_free(
     assert stub.cleared[before:] == [2, 3]
 
 
-async def test_deleting_the_borrower_frees_the_memories_and_clears_none(
+async def test_cleaning_the_borrowing_run_releases_the_build_and_clears_no_memory(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -541,7 +547,7 @@ async def test_deleting_the_borrower_frees_the_memories_and_clears_none(
     assert len(stub.cleared) == 2
 
 
-async def test_both_runs_are_deleted_by_one_command(
+async def test_one_clean_command_deletes_a_build_and_the_run_that_uses_it(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stub = MemoryStub()
@@ -553,7 +559,7 @@ async def test_both_runs_are_deleted_by_one_command(
     assert len(stub.cleared) == 2 and not list((world.workspace / "checkpoints").glob("r*"))
 
 
-async def test_a_resume_looks_again_and_never_ingests_in_the_place_of_what_is_lost(world_on: WorldOn) -> None:
+async def test_a_resume_compares_the_reused_build_again_and_never_ingests_it(world_on: WorldOn) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=2, items=2)
     await ingested(world)
@@ -568,7 +574,7 @@ async def test_a_resume_looks_again_and_never_ingests_in_the_place_of_what_is_lo
     assert stub.calls("add") == adds
 
 
-async def test_a_resume_cannot_choose_another_build(world_on: WorldOn) -> None:
+async def test_a_resume_cannot_change_reuse_build(world_on: WorldOn) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=2, items=2)
     await ingested(world)

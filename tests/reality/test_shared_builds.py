@@ -1,4 +1,4 @@
-"""Jobs that differ in how they search alone share one ingest: it is sent, paid for and cleared once."""
+"""Jobs that differ only in their search share one ingest: it is sent, paid and cleared once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLOORS = {"providers": ("faulty@low", "faulty@high"), "set": {"faulty@high.vars.
 
 
 def with_floor(world: World, **replaced: str) -> None:
-    """A threshold that only the search mentions."""
+    """Add a threshold that only the search uses."""
     base = PROVIDER.replace(SEARCH, FLOOR) + 'vars: {floor: "0.1"}\n'
     world.provider("faulty", base=base, **replaced)
 
@@ -34,7 +34,7 @@ def labels(world: World, **flags: object) -> list[tuple[str, bool]]:
     return [(lane.provider.label, bool(lane.shares)) for lane in world.plan(**flags).lanes]
 
 
-async def test_five_k_and_two_thresholds_send_as_many_adds_as_one_job(world_on: WorldOn) -> None:
+async def test_ten_jobs_of_five_k_and_two_thresholds_send_the_adds_of_one_job(world_on: WorldOn) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=2, items=3, sessions=2)
     with_floor(world)
@@ -42,12 +42,12 @@ async def test_five_k_and_two_thresholds_send_as_many_adds_as_one_job(world_on: 
     assert (outcome.exit_code, len(outcome.jobs)) == (0, 10)
     assert {sum(job.states.values()) for job in outcome.jobs} == {6}
     assert stub.calls("add") == 4, "two sessions of two corpora"
-    asked = {(body["limit"], body.get("floor")) for body in stub.seen["search"] if str(body["query"]).endswith("?")}
-    assert asked >= {(k, floor) for k in (1, 2, 3, 4, 5) for floor in ("0.1", "0.9")}
+    sent = {(body["limit"], body.get("floor")) for body in stub.seen["search"] if str(body["query"]).endswith("?")}
+    assert sent >= {(k, floor) for k in (1, 2, 3, 4, 5) for floor in ("0.1", "0.9")}
     assert len(stub.cleared) == 2 and not any(stub.spaces.values()), "each namespace is cleared once, after all jobs"
 
 
-async def test_twenty_jobs_of_k_threshold_and_variant_send_as_many_adds_as_one_job(world_on: WorldOn) -> None:
+async def test_twenty_jobs_of_k_threshold_and_search_path_send_the_adds_of_one_job(world_on: WorldOn) -> None:
     stub = MemoryStub()
     world = await world_on(stub, corpora=2, items=3, sessions=2)
     with_floor(world)
@@ -60,7 +60,7 @@ async def test_twenty_jobs_of_k_threshold_and_variant_send_as_many_adds_as_one_j
     assert stub.calls("add") == 4, "as many as of one job: two sessions of two corpora"
 
 
-async def test_every_job_of_a_build_has_the_results_that_it_has_alone(world_on: WorldOn) -> None:
+async def test_jobs_of_a_shared_build_end_as_they_do_in_separate_runs(world_on: WorldOn) -> None:
     world = await world_on(MemoryStub(), corpora=2, items=4)
     with_floor(world)
     together = await world.run(providers="faulty", k=(1, 4), run_id="together")
@@ -84,7 +84,7 @@ async def test_every_job_of_a_build_has_the_results_that_it_has_alone(world_on: 
         ({"set": {"faulty@b.scoping.runIdFormat": "other-${runId}"}}, False),
     ],
 )
-def test_a_build_is_shared_where_the_search_alone_differs(
+def test_variants_share_a_build_only_if_just_their_search_differs(
     flags: dict[str, object], shared: bool, tmp_path: Path
 ) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:8")
@@ -92,19 +92,19 @@ def test_a_build_is_shared_where_the_search_alone_differs(
     assert labels(world, providers=("faulty@a", "faulty@b"), **flags) == [("faulty@a", False), ("faulty@b", shared)]
 
 
-def test_a_service_that_its_searches_change_shares_nothing(tmp_path: Path) -> None:
+def test_a_provider_with_search_mutates_shares_no_build(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:8")
     world.provider("faulty", extra="determinism: search_mutates\n")
     assert labels(world, providers="faulty", k=(1, 2)) == [("faulty@k1", False), ("faulty@k2", False)]
 
 
-def test_a_variable_that_an_add_mentions_is_part_of_the_build(tmp_path: Path) -> None:
+def test_variants_with_different_variables_in_add_share_no_build(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:8")
     with_floor(world, **{"path: /v1/add": 'path: "/v1/${floor}/add"'})
     assert not any(shared for _, shared in labels(world, **FLOORS))
 
 
-async def test_built_ins_that_keep_data_in_this_process_share_it_over_k(tmp_path: Path) -> None:
+async def test_built_in_providers_share_one_ingest_over_several_k(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=3)
     outcome = await world.run(providers=("bm25", "full-context", "random", "oracle", "no-memory"), k=(1, 3))
     assert (outcome.exit_code, len(outcome.jobs)) == (0, 10)
@@ -113,7 +113,7 @@ async def test_built_ins_that_keep_data_in_this_process_share_it_over_k(tmp_path
     assert rows == [(10,)], "two corpora of five providers"
 
 
-async def test_a_corpus_that_cannot_be_ingested_is_an_error_of_every_job(world_on: WorldOn) -> None:
+async def test_a_failed_corpus_is_an_error_in_every_job_of_a_shared_build(world_on: WorldOn) -> None:
     def refuse(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
         return web.json_response({"error": "no"}, status=400) if number == 1 else None
 
@@ -123,7 +123,7 @@ async def test_a_corpus_that_cannot_be_ingested_is_an_error_of_every_job(world_o
     assert all(not job.valid for job in outcome.jobs)
 
 
-async def test_a_namespace_that_was_not_empty_makes_every_job_invalid(world_on: WorldOn) -> None:
+async def test_a_namespace_that_was_not_empty_makes_every_job_of_a_shared_build_invalid(world_on: WorldOn) -> None:
     def held(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
         return web.json_response({"count": 7}) if number <= 1 else None
 
@@ -132,7 +132,7 @@ async def test_a_namespace_that_was_not_empty_makes_every_job_invalid(world_on: 
     assert ["namespace" in str(job.invalid) for job in outcome.jobs] == [True, True], outcome.jobs
 
 
-async def test_a_job_that_is_refused_stops_alone_and_a_resume_sends_no_add_again(world_on: WorldOn) -> None:
+async def test_a_stopped_job_of_a_shared_build_is_resumed_without_new_adds(world_on: WorldOn) -> None:
     refusing = True
 
     def refuse(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
@@ -153,7 +153,7 @@ async def test_a_job_that_is_refused_stops_alone_and_a_resume_sends_no_add_again
     assert not any(stub.spaces.values())
 
 
-async def test_results_show_the_build_and_count_its_calls_once(world_on: WorldOn, bench: Bench) -> None:
+async def test_results_of_a_shared_build_count_its_calls_once(world_on: WorldOn, bench: Bench) -> None:
     world = await world_on(MemoryStub(), corpora=2, items=3, sessions=2)
     outcome = await world.run(providers="faulty", k=(1, 2), prices={"faulty": {"add": "1", "search": "0"}})
     assert outcome.cost_usd == "4"
@@ -167,8 +167,8 @@ async def test_results_show_the_build_and_count_its_calls_once(world_on: WorldOn
     assert "(shared)" in (await in_thread(bench, "results", outcome.run_id)).stdout
 
 
-async def test_a_run_that_ingested_for_each_variant_is_refused_with_the_way_out(world_on: WorldOn) -> None:
-    """As versions did that knew no shared builds."""
+async def test_a_run_of_a_version_without_shared_builds_cannot_be_resumed_and_has_a_hint(world_on: WorldOn) -> None:
+    """Older versions ingested once for each variant."""
     world = await world_on(MemoryStub(), corpora=1, items=2)
     with_floor(world)
     await world.run(**FLOORS, answering_model="none", run_id="r1")
@@ -183,7 +183,7 @@ async def test_a_run_that_ingested_for_each_variant_is_refused_with_the_way_out(
     assert "continue with the version of bench that started the run" in str(refused.value.hint)
 
 
-def test_the_plan_counts_builds_and_searches(tmp_path: Path) -> None:
+def test_the_plan_counts_one_shared_build_and_all_searches(tmp_path: Path) -> None:
     from bench.plan.cost_estimate import estimate
 
     world = World.make(tmp_path, "http://127.0.0.1:9", corpora=2, items=5)
@@ -194,7 +194,7 @@ def test_the_plan_counts_builds_and_searches(tmp_path: Path) -> None:
     assert (found.builds, found.searches, found.corpora, adds) == (1, 60, 2, alone)
 
 
-def test_one_k_leaves_labels_and_the_stored_request_as_they_are(tmp_path: Path) -> None:
+def test_a_single_k_does_not_change_labels_or_the_stored_request(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:9")
     plan = world.plan(providers="faulty", k="3")
     assert [lane.provider.label for lane in plan.lanes] == ["faulty"]

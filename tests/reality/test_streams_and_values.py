@@ -1,4 +1,4 @@
-"""Streams, settings and output as programs leave them: read as they are meant, or refused with words."""
+"""Unusual streams, settings and outputs are read as intended, or are an error with a clear message."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def numbered(text: str, index: int | None) -> dict[str, Any]:
         b": keep-alive\r\n\r\nevent: message\r\nid: 1\r\n" + events(delta("Paris"), END).replace(b"\n", b"\r\n"),
     ],
 )
-def test_a_stream_is_the_text_that_it_means(body: bytes) -> None:
+def test_openai_streams_with_different_chunk_formats_are_joined_to_one_text(body: bytes) -> None:
     assert joined(body)["choices"][0]["message"]["content"] == "Paris"
 
 
-def test_two_equal_pieces_are_two() -> None:
+def test_two_equal_chunks_of_a_stream_are_both_used() -> None:
     assert joined(events(delta("ha"), delta("ha"), END))["choices"][0]["message"]["content"] == "haha"
 
 
@@ -66,13 +66,13 @@ def test_two_equal_pieces_are_two() -> None:
         b'data: {"object": "error", "message": "overloaded", "code": 500}\n\n',
     ],
 )
-def test_an_error_in_a_stream_is_never_a_short_answer(error: bytes) -> None:
+def test_an_error_event_in_a_stream_is_unavailable_and_not_a_short_answer(error: bytes) -> None:
     body = joined(events(delta("Pa"), done=False) + error + b"data: [DONE]\n\n")
     with pytest.raises(Unavailable, match="overloaded"):
         OpenAI().read_chat(body)
 
 
-def test_of_several_choices_the_first_by_index_is_the_answer() -> None:
+def test_of_several_choices_the_one_with_index_0_is_the_answer() -> None:
     body = completion("Lund") | {
         "choices": [
             {"index": 1, "message": {"content": "Lund"}, "finish_reason": "stop"},
@@ -82,8 +82,8 @@ def test_of_several_choices_the_first_by_index_is_the_answer() -> None:
     assert OpenAI().read_chat(body).text == "Paris"
 
 
-def test_answers_that_are_json_are_counted(serve: Serve, job: Job) -> None:
-    serve(completion('```json\n{"city": "a city that nobody named in this conversation", "confidence": 0.4}\n```'))
+def test_answers_that_are_a_json_object_are_noted_with_their_count(serve: Serve, job: Job) -> None:
+    serve(completion('```json\n{"city": "a city that is not named in this conversation", "confidence": 0.4}\n```'))
     assert any("4 answers that are a JSON object" in note for note in job()["notes"])
 
 
@@ -91,11 +91,11 @@ def test_answers_that_are_json_are_counted(serve: Serve, job: Job) -> None:
 
 
 @each_row("around", ["{}\n", " {}\r\n", "\ufeff{}", "\t{} "])
-def test_a_value_is_what_is_left_without_what_a_copy_leaves_around_it(around: str) -> None:
+def test_environment_values_are_stripped_of_white_space_and_byte_order_marks(around: str) -> None:
     assert Environment(values={"KEY": around.format("sk-1")}).get("KEY") == "sk-1"
 
 
-def test_a_blank_value_is_unset() -> None:
+def test_a_blank_environment_value_counts_as_unset() -> None:
     assert Environment(values={"KEY": " \n"}).get("KEY") is None
 
 
@@ -103,20 +103,20 @@ def test_a_blank_value_is_unset() -> None:
     "url",
     ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://h:99999", "http://h/?x=1", "http://h/#a", "http://h/a b"],
 )
-def test_an_address_that_no_request_can_be_made_of_is_refused(url: str) -> None:
+def test_an_invalid_base_address_is_a_config_error(url: str) -> None:
     with pytest.raises(ConfigError, match="is not a base address"):
         check_address(url)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8000/v1", "HTTPS://h", "http://[::1]:9/v1"])
-def test_an_address_keeps_all_but_the_slash_at_its_end(url: str) -> None:
+def test_check_address_removes_only_the_trailing_slash(url: str) -> None:
     assert check_address(f"{url}/") == url
 
 
 # ------------------------------------------------------------------------ output
 
 
-def test_a_full_output_is_a_message_and_no_traceback(
+def test_a_full_output_device_gives_an_error_message_and_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
@@ -127,7 +127,7 @@ def test_a_full_output_is_a_message_and_no_traceback(
     assert "error: [Errno 28] No space left on device" in capsys.readouterr().err
 
 
-def test_a_closed_output_takes_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_with_a_closed_stdout_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
     from bench.cli import run
 
     monkeypatch.setattr(sys, "stdout", None)

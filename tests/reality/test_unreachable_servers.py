@@ -1,4 +1,4 @@
-"""Servers that no attempt can reach: the lane stops at once, and the message says what to do."""
+"""Servers that no attempt can reach: the lane stops at once, and the message has a hint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CA = "set SSL_CERT_FILE to the CA's PEM file"
 
 @pytest.fixture
 async def private_ca(tmp_path: Path) -> AsyncIterator[tuple[str, list[str]]]:
-    """The address of a server whose certificate nobody vouches for, and what got through to it."""
+    """The address of a server with an untrusted certificate, and the paths of the requests that reached it."""
     got: list[str] = []
 
     async def handler(request: web.BaseRequest) -> web.Response:
@@ -45,12 +45,12 @@ async def private_ca(tmp_path: Path) -> AsyncIterator[tuple[str, list[str]]]:
 
 
 def stopped(world: World, run_id: str) -> str:
-    """The message with which the job was stopped."""
+    """Return the message with which the job was stopped."""
     ((message,),) = world.query(run_id, "select message from event where kind like 'job_stopped%'")
     return str(message)
 
 
-async def test_a_model_behind_a_private_ca_stops_its_job_after_one_try(
+async def test_a_model_behind_a_private_ca_stops_its_job_after_one_attempt(
     world_on: WorldOn, private_ca: tuple[str, list[str]]
 ) -> None:
     world = await world_on(MemoryStub(), corpora=1, items=9)
@@ -70,11 +70,11 @@ async def test_a_provider_behind_a_private_ca_stops_its_lane_and_no_other(
     outcome = await world.run(providers=["faulty", "bm25"], ingest_concurrency=1)
     assert stopped(world, outcome.run_id).endswith(CA)
     good = world.query(outcome.run_id, "select count(*) from score where outcome = 'ok'")
-    assert good == [(6,)], "bm25 went on"
+    assert good == [(6,)], "bm25 continued"
 
 
 @pytest.mark.parametrize("address", ["http://no-such-host.invalid", "https://127.0.0.1:PLAIN"])
-async def test_a_host_that_is_unknown_or_speaks_no_tls_stops_the_lane(address: str, world_on: WorldOn) -> None:
+async def test_an_unknown_host_or_a_server_without_tls_stops_the_lane(address: str, world_on: WorldOn) -> None:
     world = await world_on(MemoryStub(), corpora=3, items=2)
     world.variables["FAULT_URL"] = address.replace("PLAIN", str(world.url).rpartition(":")[2])
     try:
@@ -87,7 +87,7 @@ async def test_a_host_that_is_unknown_or_speaks_no_tls_stops_the_lane(address: s
     assert outcome.exit_code != 0
 
 
-async def test_a_server_that_is_only_away_is_tried_again(world_on: WorldOn) -> None:
+async def test_a_server_that_refuses_connections_does_not_stop_the_job(world_on: WorldOn) -> None:
     world = await world_on(MemoryStub(), corpora=1, items=2)
     world.variables["FAULT_URL"] = "http://127.0.0.1:9"
     outcome = await world.run(providers="faulty")

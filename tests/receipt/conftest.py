@@ -1,4 +1,4 @@
-"""A desk to sign at, and the makers of receipts."""
+"""Fixtures for signing: a folder with a key, functions that build receipts, and a key ring."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def desk(tmp_path: Path) -> Desk:
 
 @pytest.fixture
 def make() -> ModuleType:
-    """The makers, for tests that build their own documents."""
+    """The module with functions that build receipts, for tests with their own documents."""
     return receipt_making
 
 

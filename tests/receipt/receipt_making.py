@@ -32,7 +32,7 @@ STATES = ["correct", "incorrect", "partial", "abstained", "error", "not_ready", 
 
 
 def row(number: int, rank: int | None, state: str = "correct", **changes: Any) -> Json:
-    """One item whose evidence stands at ``rank`` (None = not found)."""
+    """One item whose evidence is at ``rank`` (None = not found)."""
     retrieved = [[f"m{number}-{place}"] for place in range(1, 11)]
     if rank is not None:
         retrieved[rank - 1] = [f"gold{number}"]
@@ -119,7 +119,7 @@ DEFINITIONS = {
 
 
 def body(rows: list[Json], *, pending: int = 0) -> Json:
-    """A whole receipt without signature whose totals follow from the rows."""
+    """A complete receipt without signature whose totals are those of the rows."""
     planned = len(rows) + pending
     states = Counter(r["state"] for r in rows)
     lines = [dumps(r) for r in rows]
@@ -195,7 +195,7 @@ def body(rows: list[Json], *, pending: int = 0) -> Json:
 
 
 def with_digests(document: Json) -> Json:
-    """Put the two digests in, where the body is well-formed."""
+    """Return the document with its two digests; the body must be valid."""
     document = {name: value for name, value in document.items() if name not in ("signature", "signer")}
     made = validate(Body, document)
     document["configDigest"] = config_digest(made)
@@ -213,7 +213,7 @@ def change(document: Json, path: str, value: Any) -> None:
 
 @dataclass
 class Desk:
-    """A folder, a key, and the way from rows to a verdict."""
+    """A folder and a key, with methods that write, sign and verify receipts."""
 
     folder: Path
     key: SigningKey
@@ -233,15 +233,15 @@ class Desk:
         return TrustStore(origin=DEFAULT_ORIGIN, keys=(made,))
 
     def verify(self, path: Path, **question: Any) -> VerificationOutcome:
-        asked = VerificationRequest(**{"trust": self.store(), **question})
-        if asked.log is not None:
+        request = VerificationRequest(**{"trust": self.store(), **question})
+        if request.log is not None:
             from bench.receipt.log.public_log import CheckedLog
 
-            return verify_file(path, asked, CheckedLog.open(asked.log, asked.trust))
-        return verify_file(path, asked)
+            return verify_file(path, request, CheckedLog.open(request.log, request.trust))
+        return verify_file(path, request)
 
     def good(self, rows: list[Json] | None = None, *, pending: int = 0, **changes: Any) -> Path:
-        """A receipt that holds, with some fields changed before digests and signature."""
+        """A valid receipt, with some fields changed before digests and signature."""
         rows = default_rows() if rows is None else rows
         document = body(rows, pending=pending)
         for path, value in changes.items():
@@ -263,9 +263,9 @@ def deep_copy(document: Json) -> Json:
 
 
 async def run_demo(workspace: Path, run_id: str, **flags: Any) -> Path:
-    """A small run of the key-less built-ins; returns its folder."""
-    asked = {"benchmarks": ("demo",), "providers": ("bm25",), "limit": 8, "answering_model": ("builtin/extractive",)}
-    request = RunRequest(**{**asked, "run_id": run_id, **flags})
+    """Run the demo with built-in providers, and return the folder of the run."""
+    small = {"benchmarks": ("demo",), "providers": ("bm25",), "limit": 8, "answering_model": ("builtin/extractive",)}
+    request = RunRequest(**{**small, "run_id": run_id, **flags})
     environment = Environment.load(workspace)
     plan = make_plan(Catalog.load(workspace), request, environment)
     outcome = await execute(plan, environment=environment)

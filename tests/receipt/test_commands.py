@@ -1,4 +1,4 @@
-"""The commands of a receipt's life, as they are typed: what they print, write and exit with."""
+"""The commands for receipts and keys: their output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def bench(
     return call
 
 
-def test_the_commands_of_a_receipts_life(
+def test_sign_verify_publish_rotate_retract_and_revoke_work_one_after_the_other(
     ring: Keyring, bench: Callable[..., tuple[int, str]], desk: Any, make: Any, tmp_path: Path
 ) -> None:
     anyio.run(lambda: run_demo(ring.workspace, "r1"))
     code, out = bench("sign", "r1", "--json")
     assert code == 0
-    told = json.loads(out)
-    assert told["refused"] == [] and set(told["receipts"][0]) == {
+    document = json.loads(out)
+    assert document["refused"] == [] and set(document["receipts"][0]) == {
         "receiptId", "file", "itemsFile", "benchmark", "provider", "resultDigest",
     }  # fmt: skip
-    file = told["receipts"][0]["file"]
+    file = document["receipts"][0]["file"]
     code, out = bench("verify", file)
     assert code == 0 and out.startswith("VALID") and "mrr  " in out
     code, out = bench("verify", file, "--json")
@@ -63,7 +63,7 @@ def test_the_commands_of_a_receipts_life(
     code, out = bench("keys", "list", "--json")
     assert [key["status"] for key in json.loads(out)["keys"]] == ["retired", "active"]
     assert bench("verify", "results/published")[0] == 0
-    assert bench("publish", "--retract", told["receipts"][0]["receiptId"], "--reason", "a wrong prompt")[0] == 0
+    assert bench("publish", "--retract", document["receipts"][0]["receiptId"], "--reason", "a wrong prompt")[0] == 0
     code, out = bench("verify", file)
     assert code == 4 and "a wrong prompt" in out and "mrr  " not in out
     assert bench("keys", "revoke", "default", "--from-index", "0", "--reason", "lost")[0] == 0
@@ -74,7 +74,7 @@ def test_the_commands_of_a_receipts_life(
     assert code == 3 and "key_unknown" in out
 
 
-def test_usage_errors_are_exit_2(bench: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
+def test_usage_errors_have_exit_code_2(bench: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     assert bench("verify")[0] == 2
     assert bench("verify", "nothing.json")[0] == 2
     assert bench("publish")[0] == 2
@@ -89,52 +89,18 @@ def test_usage_errors_are_exit_2(bench: Callable[..., tuple[int, str]], tmp_path
     assert (code, json.loads(out)["error"]["kind"]) == (2, "key_permissions")
 
 
-def test_keys_new_prints_the_fingerprint_and_takes_roles_and_folder(
+def test_keys_new_prints_the_fingerprint_and_accepts_roles_and_key_dir(
     bench: Callable[..., tuple[int, str]], ring: Keyring, tmp_path: Path
 ) -> None:
     folder = tmp_path / "k"
     code, out = bench("keys", "new", "log-key", "--roles", "log", "--key-dir", str(folder), "--json")
-    told = json.loads(out)
-    assert code == 0 and told["roles"] == ["log"] and told["fingerprint"].startswith("sha256:")
+    document = json.loads(out)
+    assert code == 0 and document["roles"] == ["log"] and document["fingerprint"].startswith("sha256:")
     assert stat.S_IMODE((folder / "log-key.key").stat().st_mode) == 0o600
-    assert ring.trusted().named("log-key").fingerprint == told["fingerprint"]
+    assert ring.trusted().named("log-key").fingerprint == document["fingerprint"]
 
 
-def test_control_characters_of_a_receipt_are_shown_and_not_obeyed(
-    bench: Callable[..., tuple[int, str]], ring: Keyring, desk: Any, make: Any
-) -> None:
-    desk.key = ring.signing_key("receipt")
-    desk.folder = ring.workspace / "odd"
-    desk.folder.mkdir()
-    path = desk.good(make.default_rows(), provider__version="\x1b[31m/1")
-    code, out = bench("verify", str(path))
-    assert code == 0 and "\x1b" not in out and "\\x1b[31m" in out
-
-
-def test_verify_says_what_was_measured_and_when(
-    bench: Callable[..., tuple[int, str]], ring: Keyring, desk: Any
-) -> None:
-    desk.key = ring.signing_key("receipt")
-    path = desk.good()
-    code, out = bench("verify", str(path))
-    lines = [line.strip() for line in out.splitlines()]
-    assert code == 0 and lines[0].startswith(f"VALID  {path}")
-    assert lines[1:5] == [
-        "measured  demo 1 x bm25 1",
-        "models    judge acme/judge-1",
-        "ran       2026-11-01T10:00:00Z to 2026-11-01T11:00:00.5Z, run run-1 (stated by the signer)",
-        "items     10 planned, 0 failed, 0 pending (whole run)",
-    ]
-    assert lines.index("judged by a model") < lines.index("deterministic, recomputed from the rows")
-    assert "accuracy     = 0.9000 (n 10, accuracy/1)" in lines
-    (path.parent / f"{path.stem}.items.jsonl").unlink()
-    code, out = bench("verify", str(path))
-    assert code == 0 and "NOT CHECKED: the items file is missing, so scores were not recomputed" in out.splitlines()[0]
-    assert "judged by a model, NOT RECOMPUTED: stated by the signer" in out
-    assert "deterministic, NOT RECOMPUTED: stated by the signer" in out
-
-
-def test_what_does_not_hold_only_claims_and_shows_no_score(
+def test_an_untrusted_or_invalid_receipt_is_shown_as_claims_without_scores(
     bench: Callable[..., tuple[int, str]], ring: Keyring, desk: Any, make: Any
 ) -> None:
     path = desk.good()
@@ -146,7 +112,7 @@ def test_what_does_not_hold_only_claims_and_shows_no_score(
     assert code == 5 and "measured" not in out and "claims    demo" in out
 
 
-def test_a_foreign_receipt_shows_its_good_signature_beside_its_impossible_number(
+def test_an_external_receipt_with_a_good_signature_and_an_impossible_score_is_invalid(
     bench: Callable[..., tuple[int, str]], shared: Path
 ) -> None:
     folder = shared / "data" / "przm-receipts"
@@ -159,7 +125,7 @@ def test_a_foreign_receipt_shows_its_good_signature_beside_its_impossible_number
     assert code == 0 and "benchmark convergence-v0.1-preview" in out and "collapse_rate = 1" in out
 
 
-def test_no_text_of_a_receipt_can_write_a_line_of_its_own(
+def test_the_text_of_a_receipt_cannot_print_an_extra_line(
     bench: Callable[..., tuple[int, str]], ring: Keyring, desk: Any
 ) -> None:
     path = desk.good(provider__name="x\nVALID  other.json", run__runId="r\rVALID")
@@ -169,11 +135,11 @@ def test_no_text_of_a_receipt_can_write_a_line_of_its_own(
     assert "x\\x0aVALID  other.json" in out
 
 
-# ------------------------------------------------------------- a run that will be signed
+# ------------------------------------------------------------- runs with --sign
 
 
 def spoil(ring: Keyring, path: Path, how: str) -> None:
-    """Make the default key's file one that cannot sign."""
+    """Change the default key so that it cannot sign."""
     if how == "missing":
         path.unlink()
     elif how == "open":
@@ -196,7 +162,7 @@ def spoil(ring: Keyring, path: Path, how: str) -> None:
         ("retired", "key_retired"),
     ],
 )
-def test_a_run_that_cannot_be_signed_calls_nothing(
+def test_a_run_with_an_unusable_signing_key_does_not_start(
     bench: Callable[..., tuple[int, str]], ring: Keyring, how: str, kind: str
 ) -> None:
     path = ring.key_folder / "default.key"
@@ -206,10 +172,10 @@ def test_a_run_that_cannot_be_signed_calls_nothing(
     assert (code, json.loads(out)["error"]["kind"]) == (2, kind)
     assert not (ring.workspace / "checkpoints").exists() and not (ring.workspace / "results").exists()
     code, out = bench("sign", "r1", "--key", str(path), "--json")
-    assert (code, json.loads(out)["error"]["kind"]) == (2, kind), "sign refuses alike"
+    assert (code, json.loads(out)["error"]["kind"]) == (2, kind), "sign refuses the key too"
 
 
-def test_without_any_key_a_run_that_is_to_be_signed_does_not_start(
+def test_a_run_with_sign_and_without_any_key_does_not_start(
     bench: Callable[..., tuple[int, str]], ring: Keyring
 ) -> None:
     shutil.rmtree(ring.key_folder)
@@ -218,7 +184,7 @@ def test_without_any_key_a_run_that_is_to_be_signed_does_not_start(
     assert not (ring.workspace / "checkpoints").exists()
 
 
-def test_a_run_is_announced_signed_and_valid_in_one_command(
+def test_a_run_with_publishable_and_sign_gives_a_valid_preregistered_receipt(
     bench: Callable[..., tuple[int, str]], ring: Keyring
 ) -> None:
     assert bench("run", "--providers", "bm25", "--limit", "5", "--run-id", "r1", "--publishable", "--sign")[0] == 0
@@ -226,16 +192,14 @@ def test_a_run_is_announced_signed_and_valid_in_one_command(
     assert code == 0 and "not_preregistered" not in out
 
 
-def test_sign_also_writes_the_statement_beside_the_receipt_once(
-    ring: Keyring, bench: Callable[..., tuple[int, str]]
-) -> None:
+def test_sign_also_dsse_writes_the_in_toto_statement_once(ring: Keyring, bench: Callable[..., tuple[int, str]]) -> None:
     anyio.run(lambda: run_demo(ring.workspace, "r1"))
     code, out = bench("sign", "r1", "--also", "dsse", "--json")
-    (told,) = json.loads(out)["receipts"]
-    statement = Path(told["dsse"])
-    assert code == 0 and statement.name == f"{told['receiptId']}.intoto.jsonl"
+    (document,) = json.loads(out)["receipts"]
+    statement = Path(document["dsse"])
+    assert code == 0 and statement.name == f"{document['receiptId']}.intoto.jsonl"
     first = statement.read_bytes()
     predicate: Any = opened(first, ring.trusted().named("default").key)["predicate"]
-    assert predicate["receiptId"] == told["receiptId"]
+    assert predicate["receiptId"] == document["receiptId"]
     assert bench("sign", "r1", "--also", "dsse")[0] == 0 and statement.read_bytes() == first
     assert bench("verify", str(statement.parent))[0] == 0, "a folder of receipts is verified as before"

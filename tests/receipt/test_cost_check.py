@@ -1,4 +1,4 @@
-"""What rows show of ``memoryCost`` is counted again: a figure that they contradict is INVALID, signed or not."""
+"""``memoryCost`` is recomputed from the rows: a value that they contradict is INVALID, even if it is signed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRICE: Json = {"calls": 8, "tokens": 640, "usdMicros": 4_000_000, "timeUs": 120_
 
 
 def body(rows: list[Json] | None = None, *, pending: int = 0, **changes: Any) -> Json:
-    """A receipt of ten items over three corpora, nine of them right; ``context__tokens`` changes a field."""
+    """A receipt of ten items over three corpora, nine of them correct; ``context__tokens`` changes a field."""
     made = make.body(rows or make.default_rows(), pending=pending)
     made["memoryCost"] = {
         "build": {
@@ -83,7 +83,7 @@ TRUE: list[dict[str, Any]] = [
 
 
 @each_row(("changes", "name"), FALSE)
-def test_a_cost_that_the_rows_contradict_is_found(changes: dict[str, Any], name: str) -> None:
+def test_a_cost_that_the_rows_contradict_is_reported(changes: dict[str, Any], name: str) -> None:
     assert found(body(**changes)) == [name]
 
 
@@ -92,7 +92,7 @@ def test_a_cost_that_no_row_contradicts_passes(changes: dict[str, Any]) -> None:
     assert found(body(**changes)) == []
 
 
-def test_what_failed_or_is_pending_may_have_been_searched() -> None:
+def test_failed_and_pending_items_may_count_as_questions() -> None:
     rows = [*make.default_rows(), make.failed_row(10)]
     rows[10]["tokens"] = None
     for questions in (10, 11, 12):
@@ -100,7 +100,7 @@ def test_what_failed_or_is_pending_may_have_been_searched() -> None:
     assert found(body(rows, pending=1, questions=13), rows) == ["questions"]
 
 
-def test_a_signer_of_a_false_cost_is_refused_and_the_rest_is_named_as_the_signer_s_own(desk: Any) -> None:
+def test_a_signed_false_cost_is_invalid_and_other_costs_are_listed_as_unchecked(desk: Any) -> None:
     rows = make.default_rows()
     outcome = desk.verify(desk.write(make.with_digests(body(usdMicrosPerCorrect=1.0)), rows))
     assert outcome.verdict is ReceiptVerdict.INVALID and make.codes(outcome) == {"cost_mismatch"}
@@ -115,7 +115,7 @@ def test_a_signer_of_a_false_cost_is_refused_and_the_rest_is_named_as_the_signer
 @pytest.mark.parametrize(
     "place", ["build.memories", "build.price.timeUs", "query.timeUs", "build.fingerprint", "breakEven.questions"]
 )
-def test_a_cost_that_rows_do_not_state_is_protected_by_the_signature(desk: Any, place: str) -> None:
+def test_a_changed_cost_that_rows_do_not_contain_invalidates_the_signature(desk: Any, place: str) -> None:
     document = sign(make.with_digests(body(build__paid=NOTHING)), desk.key)
     make.change(document, f"memoryCost.{place}", "0" * 64 if place.endswith("print") else 1)
     outcome = desk.verify(desk.write(document, make.default_rows(), signed=False))

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Desk, Desk]:
-    """Two folders under two keys: a diff does not judge signatures."""
+    """Two folders with two keys: a diff does not check signatures."""
     for name in "ab":
         (tmp_path / name).mkdir()
     return Desk(tmp_path / "a", SigningKey.generate()), Desk(tmp_path / "b", SigningKey.generate())
@@ -55,13 +55,18 @@ CHANGES: list[tuple[Json, bool, bool, list[tuple[str, str, str, str]]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "equal", "alike", "expected"), CHANGES)
-def test_each_part_is_told_where_it_differs(
-    pair: tuple[Desk, Desk], changes: Json, equal: bool, alike: bool, expected: list[tuple[str, str, str, str]]
+@pytest.mark.parametrize(("changes", "equal", "like_for_like", "expected"), CHANGES)
+def test_each_difference_is_listed_with_its_part_path_and_values(
+    pair: tuple[Desk, Desk], changes: Json, equal: bool, like_for_like: bool, expected: list[tuple[str, str, str, str]]
 ) -> None:
     found = differing(pair, **changes)
     assert [(one.part, one.path, one.a, one.b) for one in found.changes] == expected
-    assert (found.equal, found.exit_code, found.like_for_like, found.items) == (equal, 0 if equal else 8, alike, ())
+    assert (found.equal, found.exit_code, found.like_for_like, found.items) == (
+        equal,
+        0 if equal else 8,
+        like_for_like,
+        (),
+    )
 
 
 def rows(*changes: tuple[int, Json]) -> list[Json]:
@@ -87,20 +92,20 @@ ITEMS: list[tuple[list[Json], tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("other", "expected"), ITEMS)
-def test_items_are_compared_by_what_no_clock_had_a_part_in(
+def test_items_are_compared_without_times_costs_and_attempts(
     pair: tuple[Desk, Desk], other: list[Json], expected: tuple[str, ...]
 ) -> None:
     assert differing(pair, other).items == expected
 
 
-def test_without_a_file_of_rows_nothing_is_said_of_items(pair: tuple[Desk, Desk]) -> None:
+def test_without_an_items_file_items_are_not_compared(pair: tuple[Desk, Desk]) -> None:
     a, b = pair[0].good(), pair[1].good()
     b.with_name(f"{make.RECEIPT_ID}.items.jsonl").unlink()
     found = diff(a, b)
     assert (found.items, found.value()["items"], found.equal) == (None, None, True)
 
 
-def test_rows_that_were_not_signed_are_not_compared(pair: tuple[Desk, Desk]) -> None:
+def test_an_items_file_that_does_not_match_its_receipt_is_an_error(pair: tuple[Desk, Desk]) -> None:
     a, b = pair[0].good(), pair[1].good()
     items = b.with_name(f"{make.RECEIPT_ID}.items.jsonl")
     items.write_bytes(items.read_bytes().replace(b'"attempts":1', b'"attempts":2', 1))
@@ -123,7 +128,7 @@ LOADING: list[tuple[bytes, str, str]] = [
 
 
 @each_row(("content", "code", "message"), LOADING)
-def test_what_is_no_receipt_is_not_compared(tmp_path: Path, content: bytes, code: str, message: str) -> None:
+def test_load_rejects_a_document_that_is_not_a_receipt(tmp_path: Path, content: bytes, code: str, message: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(content)
     with pytest.raises(VerificationError) as caught:
@@ -135,7 +140,7 @@ def test_what_is_no_receipt_is_not_compared(tmp_path: Path, content: bytes, code
     assert str(missing.value) == f"{tmp_path / 'none.json'}: No such file or directory"
 
 
-def test_a_receipt_is_read_whoever_signed_it_or_nobody(pair: tuple[Desk, Desk]) -> None:
+def test_load_accepts_a_receipt_without_a_signature(pair: tuple[Desk, Desk]) -> None:
     path = pair[0].good()
     document = json.loads(path.read_bytes())
     del document["signature"]
@@ -143,7 +148,7 @@ def test_a_receipt_is_read_whoever_signed_it_or_nobody(pair: tuple[Desk, Desk]) 
     assert load(path).receipt_id == make.RECEIPT_ID
 
 
-def test_the_command_prints_the_parts_and_the_first_ten_items(
+def test_bench_diff_prints_the_parts_and_the_first_ten_items(
     pair: tuple[Desk, Desk], capsys: pytest.CaptureFixture[str]
 ) -> None:
     a, b = pair[0].good(), pair[1].good([make.row(n, 1) for n in range(20, 25)], run__seed=7)
@@ -154,9 +159,9 @@ def test_the_command_prints_the_parts_and_the_first_ten_items(
     shown = ", ".join(f"item-{n:05}" for n in range(10))
     assert lines[-1] == f"items that differ: {shown} and 5 more"
     assert command_line(["diff", str(a), str(b), "--json"]) == 8
-    told = json.loads(capsys.readouterr().out)
-    assert (told["equal"], told["exitCode"], told["likeForLike"], len(told["items"])) == (False, 8, False, 15)
-    assert {"part": "config", "path": "settings.seed", "a": "0", "b": "7"} in told["changes"]
+    found = json.loads(capsys.readouterr().out)
+    assert (found["equal"], found["exitCode"], found["likeForLike"], len(found["items"])) == (False, 8, False, 15)
+    assert {"part": "config", "path": "settings.seed", "a": "0", "b": "7"} in found["changes"]
     b.with_name(f"{make.RECEIPT_ID}.items.jsonl").unlink()
     assert command_line(["diff", str(a), str(a)]) == 0
     lines = capsys.readouterr().out.splitlines()

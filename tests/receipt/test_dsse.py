@@ -1,4 +1,4 @@
-"""The in-toto statement of a receipt: what it says, who verifies it, and that one byte decides."""
+"""The in-toto statement of a receipt: its contents, its verification by other tools, and detection of changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def document(receipt: Path) -> Any:
     return parse_file(receipt)
 
 
-def test_the_statement_is_the_receipt_without_its_signature_by_digest(desk: Any, receipt: Path, line: bytes) -> None:
+def test_the_statement_has_the_receipt_without_its_signature_and_its_digests(
+    desk: Any, receipt: Path, line: bytes
+) -> None:
     statement: Any = opened(line, desk.key.public)
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     whole = document(receipt)
@@ -45,7 +47,7 @@ def test_the_statement_is_the_receipt_without_its_signature_by_digest(desk: Any,
     assert line.count(b"\n") == 1 and json.loads(line)["payloadType"] == PAYLOAD_TYPE
 
 
-def test_every_flipped_byte_is_refused(desk: Any, line: bytes) -> None:
+def test_an_envelope_with_a_flipped_byte_is_refused(desk: Any, line: bytes) -> None:
     hint = range(line.index(b"sha256:"), line.index(b"sha256:") + 71)  # the name of the key is unsigned
     for place in range(0, len(line) - 1, 23):
         if place in hint:
@@ -56,7 +58,7 @@ def test_every_flipped_byte_is_refused(desk: Any, line: bytes) -> None:
             opened(bytes(altered), desk.key.public)
 
 
-def test_another_key_opens_nothing(line: bytes) -> None:
+def test_an_envelope_does_not_verify_with_another_key(line: bytes) -> None:
     with pytest.raises(VerificationError):
         opened(line, SigningKey.from_raw(bytes(range(1, 33))).public)
 

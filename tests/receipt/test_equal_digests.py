@@ -1,4 +1,4 @@
-"""Whole, killed and resumed, cut into ranges and merged: one result digest, and a rerun of each agrees."""
+"""Complete, killed and resumed, sharded and merged runs have one result digest, and each can be reproduced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.receipt.verification.diff import load
 from tests import forked
 from tests.small_world import World
 
-ASKED = (
+FLAGS = (
     "--benchmarks",
     "facts",
     "--providers",
@@ -32,22 +32,22 @@ ASKED = (
 
 
 def ended_items(journal: Path) -> int:
-    """How many items a live journal has finished."""
+    """Return the number of finished items in the journal of an active run."""
     if not journal.exists():
         return 0
     connection = sqlite3.connect(f"file:{journal}?mode=ro", uri=True)
     try:
         return int(connection.execute("SELECT count(*) FROM score").fetchone()[0])
     except sqlite3.OperationalError:
-        return 0  # the tables are being made
+        return 0  # the tables do not exist yet
     finally:
         connection.close()
 
 
 def killed_run(workspace: Path, run_id: str) -> None:
-    """Start a run in a process of its own and kill it once it has finished an item."""
+    """Start a run in its own process and kill it once it has finished an item."""
     journal = workspace / "checkpoints" / run_id / "journal.sqlite"
-    command = [sys.executable, "-m", "bench", "run", *ASKED, "--run-id", run_id]
+    command = [sys.executable, "-m", "bench", "run", *FLAGS, "--run-id", run_id]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     process = forked.Popen(
         command, cwd=workspace, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -69,14 +69,14 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_whole_resumed_and_merged_runs_agree_and_so_does_a_rerun_of_each(workspace: Path) -> None:
-    assert command_line(["run", *ASKED, "--run-id", "whole"]) == 0
+def test_complete_resumed_and_merged_runs_have_one_result_digest_and_are_reproducible(workspace: Path) -> None:
+    assert command_line(["run", *FLAGS, "--run-id", "whole"]) == 0
     killed_run(workspace, "resumed")
     assert ended_items(workspace / "checkpoints/resumed/journal.sqlite") > 0
     assert command_line(["run", "--resume", "resumed"]) == 0
     parts = [f"part{n}" for n in (1, 2, 3)]
     for n, part in enumerate(parts, start=1):
-        assert command_line(["run", *ASKED, "--run-id", part, "--shard", f"{n}/3"]) == 0
+        assert command_line(["run", *FLAGS, "--run-id", part, "--shard", f"{n}/3"]) == 0
     folders = [workspace / "checkpoints" / part for part in parts]
     anyio.run(lambda: merge(folders, workspace / "checkpoints/merged", run_id="merged"))
 

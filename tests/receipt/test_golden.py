@@ -1,4 +1,4 @@
-"""Receipts that lie in the repository: one that must stay valid for ever, and bad ones that must stay refused."""
+"""Receipts in the repository: one that must stay valid, and bad ones that must stay refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_each_golden_bad_receipt_has_its_codes(name: str) -> None:
     assert outcome.verdict is (ReceiptVerdict.UNTRUSTED if name == "stranger" else ReceiptVerdict.INVALID)
 
 
-def test_what_ships_is_an_empty_list_of_keys_or_good_keys_and_a_log_that_holds(root: Path) -> None:
+def test_the_shipped_trust_store_and_log_verify_and_no_private_key_is_shipped(root: Path) -> None:
     store = TrustStore.load(root / "keys" / "trusted.json")
     assert store.origin == "bench.local/log"
     assert check_log(read_log(root / "results" / "published"), store).verdict is ReceiptVerdict.VALID
@@ -136,7 +136,7 @@ DOCUMENTED = [
 ]
 
 
-def test_every_reason_code_is_tested_somewhere(root: Path) -> None:
+def test_every_documented_reason_code_occurs_in_a_test(root: Path) -> None:
     folders = (root / "tests" / "receipt", root / "tests" / "canonical")
     here = Path(__file__).name
     texts = [path.read_text("utf-8") for folder in folders for path in folder.glob("*.py") if path.name != here]

@@ -1,4 +1,4 @@
-"""The items file line by line: what a row may hold, what a line must look like, and the exact words of each refusal."""
+"""The items file line by line: valid rows, canonical lines, and the exact message of each rejection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEX = "ab" * 32
 
 
 def full() -> Json:
-    """A row in which everything that may be null is not."""
+    """A row without null values."""
     return make.row(1, 1, answerSha256=sha256_hex(b"yes"), answer="yes")
 
 
@@ -36,7 +36,7 @@ def problem(row: object) -> str | None:
     return line.problem
 
 
-# One line a field: path, a value that is refused, the words. pydantic's own words are cut at the first one of ours.
+# One line per field: path, a value that is rejected, the beginning of the message.
 FIELDS: list[tuple[str, object, str]] = [
     ("itemId", None, "itemId: Input should be a valid string"),
     ("itemId", 7, "itemId: Input should be a valid string"),
@@ -114,7 +114,7 @@ FIELDS: list[tuple[str, object, str]] = [
 
 
 @each_row(("path", "value", "words"), FIELDS)
-def test_each_field_of_a_row_is_refused_in_words(path: str, value: object, words: str) -> None:
+def test_each_invalid_field_of_a_row_is_rejected_with_a_message(path: str, value: object, words: str) -> None:
     row = full()
     make.change(row, path, value)
     assert (problem(row) or "").startswith(words)
@@ -128,7 +128,7 @@ def test_each_field_of_a_row_is_required(name: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["", "verdicts.0", "tokens"])
-def test_a_row_takes_no_field_that_is_not_its_own(place: str) -> None:
+def test_a_row_with_an_unknown_field_is_rejected(place: str) -> None:
     row = full()
     make.change(row, f"{place}.note" if place else "note", 1)
     shown = place.replace(".0", "[0]")
@@ -141,7 +141,7 @@ NULLABLE = ["retrieved", "tokens", "costUsdMicros", "verdicts.0.value", "verdict
 
 
 @each_row("path", NULLABLE)
-def test_what_may_be_null_in_a_row_may_be_null(path: str) -> None:
+def test_the_nullable_fields_of_a_row_may_be_null(path: str) -> None:
     row = full()
     make.change(row, path, None)
     assert problem(row) is None
@@ -157,7 +157,7 @@ GOOD: list[Json] = [
 
 
 @each_row("changes", GOOD)
-def test_odd_and_honest_rows_are_read(changes: Json) -> None:
+def test_unusual_valid_rows_are_accepted(changes: Json) -> None:
     assert problem(make.row(1, 1, **changes)) is None
 
 
@@ -213,7 +213,9 @@ FORMS: list[tuple[str, Callable[[bytes], bytes], str]] = [
 
 
 @each_row(("change", "words"), [form[1:] for form in FORMS])
-def test_a_line_has_one_form(change: Callable[[bytes], bytes], words: str) -> None:
+def test_a_line_that_is_not_a_canonical_row_is_rejected_with_a_message(
+    change: Callable[[bytes], bytes], words: str
+) -> None:
     changed = change(GOOD_LINE)
     assert changed != GOOD_LINE
     (first, *_) = read(changed)
@@ -221,7 +223,9 @@ def test_a_line_has_one_form(change: Callable[[bytes], bytes], words: str) -> No
 
 
 @each_row(("change", "words"), [form[1:] for form in FORMS])
-def test_verify_names_the_line_of_each_such_fault(tmp_path: Path, change: Callable[[bytes], bytes], words: str) -> None:
+def test_verify_reports_the_number_of_a_line_that_is_not_a_canonical_row(
+    tmp_path: Path, change: Callable[[bytes], bytes], words: str
+) -> None:
     desk = make.desk_in(tmp_path)
     path = desk.good()
     items = path.with_name(f"{make.RECEIPT_ID}.items.jsonl")
@@ -229,11 +233,11 @@ def test_verify_names_the_line_of_each_such_fault(tmp_path: Path, change: Callab
     items.write_bytes(b"".join([first, *rest, change(second)]))
     found = [f for f in desk.verify(path).findings if f.check == "items"]
     assert {f.code for f in found} >= {"items_sha256", "items_root", "items_row"}
-    told = next(f.detail for f in found if f.code == "items_row")
-    assert told.startswith(f"line 10: {words}")
+    detail = next(f.detail for f in found if f.code == "items_row")
+    assert detail.startswith(f"line 10: {words}")
 
 
-def test_a_line_without_end_is_cut_where_a_line_may_not_be_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_longer_than_max_line_is_rejected_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.receipt.items_file.MAX_LINE", 40)
     lines = read(GOOD_LINE)
     assert {line.problem for line in lines[:-1]} == {"the line does not end with LF, or is too long"}
@@ -248,7 +252,7 @@ def verified(desk: Any, rows: list[Json], **changes: Any) -> list[tuple[str, str
     return [(str(f.code), f.detail) for f in outcome.findings if f.check == "items" and f.status == "fail"]
 
 
-def test_rows_stand_in_the_order_of_utf8_bytes_then_of_epochs(desk: Any) -> None:
+def test_rows_must_be_sorted_by_the_utf8_bytes_of_the_item_id_then_by_epoch(desk: Any) -> None:
     names = ["\U0001f600", "\ue000", "a", "Z", "é", "a"]
     rows = [make.row(n, 1, itemId=name, epoch=1 + (n == 5)) for n, name in enumerate(names)]
     rows.sort(key=lambda row: (row["itemId"].encode(), row["epoch"]))
@@ -263,14 +267,14 @@ def test_rows_stand_in_the_order_of_utf8_bytes_then_of_epochs(desk: Any) -> None
     ("order", "lines"),
     [([1, 0, 2], "2"), ([0, 2, 1], "3"), ([0, 0, 1], "2"), ([2, 1, 0], "2, 3"), ([0, 1, 2, 2, 2], "4, 5")],
 )
-def test_lines_out_of_order_or_twice_are_named(desk: Any, order: list[int], lines: str) -> None:
+def test_lines_out_of_order_or_repeated_are_reported(desk: Any, order: list[int], lines: str) -> None:
     rows = make.default_rows()
     assert verified(desk, [rows[n] for n in order]) == [
         ("items_order", f"lines not sorted by itemId and epoch, or repeated: {lines}")
     ]
 
 
-def test_the_first_five_faults_of_a_file_are_told_and_no_more(desk: Any) -> None:
+def test_only_the_first_five_faults_of_an_items_file_are_reported(desk: Any) -> None:
     rows = [make.row(1, 1) for _ in range(9)]
     for row in rows:
         row["errorKind"] = "timeout"
@@ -280,7 +284,7 @@ def test_the_first_five_faults_of_a_file_are_told_and_no_more(desk: Any) -> None
     assert found[-1] == ("items_order", "lines not sorted by itemId and epoch, or repeated: 2, 3, 4, 5, 6")
 
 
-def test_an_epoch_that_was_not_run_is_no_row(desk: Any) -> None:
+def test_a_row_of_an_epoch_that_was_not_run_is_rejected(desk: Any) -> None:
     rows = [make.row(1, 1), make.row(1, 1, epoch=2), make.row(2, 1, epoch=3)]
     assert verified(desk, rows, run__epochs=3) == []
     assert verified(desk, rows, run__epochs=2) == [("items_row", "line 3: epoch 3, but the run has 2")]
@@ -306,7 +310,7 @@ def test_an_epoch_that_was_not_run_is_no_row(desk: Any) -> None:
          ["items_sha256", "items_root", "deterministic_root"]),
     ],
 )  # fmt: skip
-def test_another_file_is_told_by_everything_that_no_longer_fits(
+def test_a_changed_items_file_has_a_code_for_each_value_that_does_not_match(
     tmp_path: Path, change: Callable[[bytes], bytes], codes: list[str]
 ) -> None:
     desk = make.desk_in(tmp_path)
@@ -316,7 +320,7 @@ def test_another_file_is_told_by_everything_that_no_longer_fits(
     assert [f.code for f in desk.verify(path).findings if f.check == "items"] == codes
 
 
-def test_a_good_file_elsewhere_serves_and_a_folder_in_its_place_does_not(desk: Any, tmp_path: Path) -> None:
+def test_an_items_file_can_be_given_by_its_path_and_a_folder_counts_as_missing(desk: Any, tmp_path: Path) -> None:
     path = desk.good()
     items = path.with_name(f"{make.RECEIPT_ID}.items.jsonl")
     kept = items.rename(tmp_path / "elsewhere")
@@ -335,7 +339,7 @@ def shuffled_rows() -> Iterator[Json]:
         yield make.row(number, 1, itemId=f"i{number}")
 
 
-def test_the_writer_sorts_seals_and_leaves_what_reads_back(tmp_path: Path) -> None:
+def test_the_items_writer_sorts_rows_and_its_digests_match_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x.items.jsonl"
     with ItemsWriter(path) as writer:
         for row in shuffled_rows():
@@ -349,12 +353,12 @@ def test_the_writer_sorts_seals_and_leaves_what_reads_back(tmp_path: Path) -> No
     with path.open("rb") as file:
         assert [line.problem for line in read_items(file, seal)] == [None] * 4
     assert seal.digests() == sealed
-    told = sealed.per_query(make.RECEIPT_ID)
-    assert (told.file, told.count, told.format) == (f"{make.RECEIPT_ID}.items.jsonl", 4, "jcs-lines/1")
+    stated = sealed.per_query(make.RECEIPT_ID)
+    assert (stated.file, stated.count, stated.format) == (f"{make.RECEIPT_ID}.items.jsonl", 4, "jcs-lines/1")
 
 
 @given(names=st.lists(st.tuples(ids, st.integers(1, 3)), unique=True, max_size=8), data=st.data())
-def test_the_order_in_which_rows_came_is_in_no_byte(
+def test_the_items_file_does_not_depend_on_the_order_of_added_rows(
     names: list[tuple[str, int]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("rows")
@@ -367,7 +371,7 @@ def test_the_order_in_which_rows_came_is_in_no_byte(
     assert written[0] == written[1]
 
 
-def test_the_deterministic_root_is_blind_to_time_cost_state_and_verdicts(tmp_path: Path) -> None:
+def test_the_deterministic_root_ignores_times_costs_attempts_and_verdicts(tmp_path: Path) -> None:
     roots = []
     for number, changes in enumerate(
         [{}, {"latencyUs": {}, "costUsdMicros": None, "verdicts": [], "attempts": 9, "tokens": None, "corpusId": "x"}]
@@ -379,14 +383,14 @@ def test_the_deterministic_root_is_blind_to_time_cost_state_and_verdicts(tmp_pat
     assert roots[0][1] != roots[1][1]
 
 
-def test_no_rows_are_an_empty_file_under_the_empty_root(tmp_path: Path) -> None:
+def test_no_rows_give_an_empty_file_with_the_empty_merkle_root(tmp_path: Path) -> None:
     with ItemsWriter(tmp_path / "none.jsonl") as writer:
         pass
     assert (tmp_path / "none.jsonl").read_bytes() == b""
     assert (writer.digests.count, writer.digests.merkle_root) == (0, sha256_hex(b""))
 
 
-def test_nothing_is_overwritten_and_an_error_leaves_no_file(tmp_path: Path) -> None:
+def test_the_items_writer_overwrites_nothing_and_leaves_no_file_after_an_error(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     with pytest.raises(ValueError, match="mine"), ItemsWriter(path) as writer:
         writer.add(make.row(1, 1))  # type: ignore[arg-type]
@@ -398,7 +402,7 @@ def test_nothing_is_overwritten_and_an_error_leaves_no_file(tmp_path: Path) -> N
     assert (caught.value.filename, path.read_bytes()) == (str(path), b"old")
 
 
-def test_a_folder_that_is_not_there_is_told_by_the_file_that_was_wanted(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_folder_names_the_items_file(tmp_path: Path) -> None:
     path = tmp_path / "gone" / "x.jsonl"
     with pytest.raises(FileNotFoundError) as caught, ItemsWriter(path):
         pass

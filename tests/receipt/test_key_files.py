@@ -1,4 +1,4 @@
-"""Key files and where they are looked for: what is refused, in which words, and that no word ever holds a key."""
+"""Key files and where they are searched: which are refused, with which message, and that no message has a key."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ PRIVATE: list[tuple[str, bytes, tuple[str, str]]] = [
 
 
 @each_row(("pem", "expected"), [case[1:] for case in PRIVATE])
-def test_what_is_no_private_ed25519_key_is_refused_in_words(
+def test_a_file_that_is_not_an_ed25519_private_key_is_refused_with_a_message(
     tmp_path: Path, pem: bytes, expected: tuple[str, str]
 ) -> None:
     path = tmp_path / "k.key"
@@ -108,18 +108,22 @@ PUBLIC: list[tuple[str, bytes, str, str]] = [
      "key_type", "the public key is not Ed25519"),
     ("Ed448", Ed448PrivateKey.generate().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
      "key_type", "the public key is not Ed25519"),
+    ("X25519", X25519PrivateKey.generate().public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+     "key_type", "the public key is not Ed25519"),
 ]  # fmt: skip
 
 
 @each_row(("pem", "code", "message"), [case[1:] for case in PUBLIC])
-def test_what_is_no_public_ed25519_key_is_refused_in_words(tmp_path: Path, pem: bytes, code: str, message: str) -> None:
+def test_a_file_that_is_not_an_ed25519_public_key_is_refused_with_a_message(
+    tmp_path: Path, pem: bytes, code: str, message: str
+) -> None:
     path = tmp_path / "k.pub"
     path.write_bytes(pem)
     error = refusal(lambda: PublicKey.load(path))
     assert (error.code, error.message, error.where) == (code, message, str(path))
 
 
-def test_a_public_key_has_one_fingerprint_however_its_file_is_spelled(tmp_path: Path) -> None:
+def test_a_public_key_has_the_same_fingerprint_in_every_spelling_of_its_file(tmp_path: Path) -> None:
     for text in (
         KEY.public.pem,
         KEY.public.pem + "\n\n",
@@ -134,7 +138,7 @@ def test_a_public_key_has_one_fingerprint_however_its_file_is_spelled(tmp_path: 
 
 
 @each_row("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o660, 0o666, 0o777])
-def test_a_private_key_that_others_may_touch_is_not_read(tmp_path: Path, mode: int) -> None:
+def test_a_private_key_with_permissions_for_group_or_others_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "k.key"
     path.write_bytes(PEM)
     path.chmod(mode)
@@ -144,7 +148,7 @@ def test_a_private_key_that_others_may_touch_is_not_read(tmp_path: Path, mode: i
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644])
-def test_a_public_key_in_the_place_of_a_private_one_is_called_that_whatever_its_mode(tmp_path: Path, mode: int) -> None:
+def test_a_public_key_given_as_private_key_is_refused_as_such_with_any_file_mode(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "me.pub"
     path.write_text(KEY.public.pem)
     path.chmod(mode)
@@ -157,14 +161,14 @@ def test_a_public_key_in_the_place_of_a_private_one_is_called_that_whatever_its_
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
-def test_a_private_key_of_its_owner_alone_is_read(tmp_path: Path, mode: int) -> None:
+def test_a_private_key_with_permissions_for_its_owner_only_is_read(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "k.key"
     path.write_bytes(PEM)
     path.chmod(mode)
     assert SigningKey.load(path).public == KEY.public
 
 
-def test_a_mounted_secret_may_have_any_mode_and_a_link_to_it_too(
+def test_a_key_in_the_exempt_secrets_folder_may_have_any_file_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secrets = tmp_path / "run" / "secrets"
@@ -183,7 +187,7 @@ def test_a_mounted_secret_may_have_any_mode_and_a_link_to_it_too(
 
 
 @pytest.mark.parametrize(("place", "words"), [("none", "No such file or directory"), (".", "Is a directory")])
-def test_a_key_file_that_is_not_there_is_unreadable(tmp_path: Path, place: str, words: str) -> None:
+def test_a_missing_key_file_or_a_folder_is_key_unreadable(tmp_path: Path, place: str, words: str) -> None:
     for load in (SigningKey.load, PublicKey.load):
         error = refusal(lambda load=load: load(tmp_path / place))  # type: ignore[misc]
         assert (error.code, str(error)) == ("key_unreadable", f"{tmp_path / place}: {words}")
@@ -204,20 +208,20 @@ WRONG = "the passphrase of the private key is wrong"
         (lambda: b"open sesame ", WRONG),
     ],
 )
-def test_an_encrypted_key_opens_with_its_passphrase_and_no_other(passphrase: Any, message: str) -> None:
+def test_an_encrypted_key_can_be_read_only_with_its_passphrase(passphrase: Any, message: str) -> None:
     error = refusal(lambda: SigningKey.from_pem(ENCRYPTED, where="k", passphrase=passphrase))
     assert (error.code, error.message) == ("key_unreadable", message)
     assert SigningKey.from_pem(ENCRYPTED, where="k", passphrase=lambda: b"open sesame").public == KEY.public
 
 
-def test_a_passphrase_is_asked_for_only_when_it_is_needed(tmp_path: Path) -> None:
+def test_no_passphrase_is_requested_for_a_key_that_is_not_encrypted(tmp_path: Path) -> None:
     def never() -> bytes:
-        raise AssertionError("asked")
+        raise AssertionError("a passphrase was requested")
 
     assert SigningKey.from_pem(PEM, where="k", passphrase=never).public == KEY.public
 
 
-# ------------------------------------------------------------------------- where keys are looked for
+# ------------------------------------------------------------------------- where keys are searched
 
 
 @pytest.fixture
@@ -232,7 +236,7 @@ def key_file(folder: Path, name: str, pem: bytes = PEM) -> Path:
     return path
 
 
-def test_the_key_folder_is_the_named_one_the_configured_one_or_the_users(tmp_path: Path) -> None:
+def test_the_key_folder_is_the_given_one_or_in_xdg_config_home_or_in_the_home_folder(tmp_path: Path) -> None:
     work = tmp_path / "work"
     assert Keyring(workspace=work, environ={}, folder=tmp_path / "k").key_folder == tmp_path / "k"
     assert Keyring(workspace=work, environ={"XDG_CONFIG_HOME": "/c"}).key_folder == Path("/c/bench/keys")
@@ -241,7 +245,7 @@ def test_the_key_folder_is_the_named_one_the_configured_one_or_the_users(tmp_pat
     assert Keyring(workspace=work).environ is os.environ
 
 
-def test_a_log_key_is_looked_for_under_its_own_name_first(ring: Keyring, tmp_path: Path) -> None:
+def test_the_log_key_variable_wins_over_the_signing_key_variable(ring: Keyring, tmp_path: Path) -> None:
     new_key(ring, "own", ("receipt", "log"))
     for name in ("signing", "log"):
         path = key_file(tmp_path, f"{name}.key", SigningKey.generate().pem())
@@ -258,7 +262,7 @@ def test_a_log_key_is_looked_for_under_its_own_name_first(ring: Keyring, tmp_pat
     assert ring.signing_key("log").public.fingerprint == ring.trusted().named("own").fingerprint
 
 
-def test_without_any_key_both_ways_to_get_one_are_named(ring: Keyring) -> None:
+def test_the_hint_without_any_key_names_keys_new_and_the_key_file_variable(ring: Keyring) -> None:
     error = refusal(lambda: ring.signing_key("receipt"))
     assert (error.code, error.where) == ("key_missing", str(ring.key_folder))
     assert error.message == "no active key with the role receipt"
@@ -271,7 +275,7 @@ def test_without_any_key_both_ways_to_get_one_are_named(ring: Keyring) -> None:
     assert refusal(lambda: ring.signing_key("receipt")).code == "key_missing"
 
 
-def test_several_keys_are_named_and_none_is_chosen(ring: Keyring) -> None:
+def test_several_active_keys_are_key_ambiguous_and_listed(ring: Keyring) -> None:
     for name in ("a", "b", "c"):
         new_key(ring, name, ("receipt", "log") if name != "c" else ("log",))
     error = refusal(lambda: ring.signing_key("receipt"))
@@ -280,7 +284,7 @@ def test_several_keys_are_named_and_none_is_chosen(ring: Keyring) -> None:
     assert refusal(lambda: ring.signing_key("log")).message == "several active keys have the role log: a, b, c"
 
 
-def test_a_file_that_holds_another_key_than_trusted_json_says_is_not_used(ring: Keyring) -> None:
+def test_a_private_key_that_differs_from_trusted_json_is_not_used(ring: Keyring) -> None:
     new_key(ring, "default", ("receipt", "log"))
     path = key_file(ring.key_folder, "default.key", SigningKey.generate().pem())
     for act in (
@@ -294,7 +298,7 @@ def test_a_file_that_holds_another_key_than_trusted_json_says_is_not_used(ring: 
             "the private key default is not the key with this name in trusted.json",
         )
         assert error.where == str(path)
-    assert [key.status for key in ring.trusted().keys] == ["active"], "a rotation signed by a stranger was not begun"
+    assert [key.status for key in ring.trusted().keys] == ["active"], "no rotation was started with an unknown key"
     assert refusal(lambda: ring.private_key_of("none")).code == "key_unreadable"
 
 
@@ -306,7 +310,7 @@ def test_a_file_that_holds_another_key_than_trusted_json_says_is_not_used(ring: 
         (("receipt",), "revoke", "key_revoked", "the key k is revoked: new signatures with it are not trusted"),
     ],
 )
-def test_a_named_key_that_trusted_json_knows_better_is_not_used(
+def test_a_given_key_that_is_retired_revoked_or_without_the_role_is_not_used(
     ring: Keyring, roles: Any, spoil: str | None, code: str, message: str
 ) -> None:
     new_key(ring, "k", roles)
@@ -322,23 +326,23 @@ def test_a_named_key_that_trusted_json_knows_better_is_not_used(
     assert "MEMORYBENCH_SIGNING_KEY" not in ring.environ, "read once, even when it is refused"
 
 
-def test_a_key_that_nobody_here_knows_may_sign_for_others(ring: Keyring, tmp_path: Path) -> None:
+def test_a_given_key_that_is_not_in_trusted_json_can_sign(ring: Keyring, tmp_path: Path) -> None:
     assert ring.signing_key("receipt", key_file(tmp_path, "k")).public == KEY.public
 
 
-def test_the_passphrase_file_must_be_readable_and_the_prompt_is_the_last_way(ring: Keyring, tmp_path: Path) -> None:
+def test_the_passphrase_file_must_be_readable_and_wins_over_the_prompt(ring: Keyring, tmp_path: Path) -> None:
     path = key_file(tmp_path, "k", ENCRYPTED)
-    asked = Keyring(workspace=ring.workspace, environ={}, prompt=lambda: b"open sesame")
-    assert asked.signing_key("receipt", path).public == KEY.public
-    asked.environ["MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE"] = str(tmp_path / "none")
-    error = refusal(lambda: asked.signing_key("receipt", path))
+    ring_with_prompt = Keyring(workspace=ring.workspace, environ={}, prompt=lambda: b"open sesame")
+    assert ring_with_prompt.signing_key("receipt", path).public == KEY.public
+    ring_with_prompt.environ["MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE"] = str(tmp_path / "none")
+    error = refusal(lambda: ring_with_prompt.signing_key("receipt", path))
     assert str(error) == f"{tmp_path / 'none'}: No such file or directory"
     (tmp_path / "crlf").write_bytes(b"open sesame\r\n")
-    asked.environ["MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE"] = str(tmp_path / "crlf")
-    assert asked.signing_key("receipt", path).public == KEY.public
+    ring_with_prompt.environ["MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE"] = str(tmp_path / "crlf")
+    assert ring_with_prompt.signing_key("receipt", path).public == KEY.public
 
 
-def test_a_person_is_asked_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_passphrase_prompt_appears_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", io.StringIO())
     assert ask_passphrase() is None
     terminal = io.StringIO()
@@ -348,7 +352,7 @@ def test_a_person_is_asked_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) 
     assert ask_passphrase() == "passphrase: é".encode()
 
 
-def test_the_log_key_at_hand_is_trusted_active_and_not_the_one_that_goes(ring: Keyring, tmp_path: Path) -> None:
+def test_log_key_or_none_returns_an_active_trusted_key_that_is_not_excluded(ring: Keyring, tmp_path: Path) -> None:
     assert ring.log_key_or_none() is None
     first, second = (new_key(ring, name, ("log",)).key.fingerprint for name in ("a", "b"))
 
@@ -358,7 +362,7 @@ def test_the_log_key_at_hand_is_trusted_active_and_not_the_one_that_goes(ring: K
 
     assert (found(), found(excluding=first), found(excluding=second)) == (first, second, first)
     ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(key_file(tmp_path, "stranger"))
-    assert found() == first, "a key that is not trusted is passed over"
+    assert found() == first, "a key that is not trusted is ignored"
     ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(ring.key_folder / "b.key")
     assert found() == second
     (ring.key_folder / "a.key").unlink()
@@ -370,7 +374,7 @@ def test_the_log_key_at_hand_is_trusted_active_and_not_the_one_that_goes(ring: K
 
 
 @pytest.mark.parametrize("name", ["", ".key", "a/b", "../a", "a b", "é", "a\n", "x" * 101])
-def test_a_key_name_is_a_safe_file_name(ring: Keyring, name: str) -> None:
+def test_a_key_name_that_is_not_a_safe_file_name_is_a_usage_error(ring: Keyring, name: str) -> None:
     with pytest.raises(UsageError) as caught:
         new_key(ring, name, ("receipt",))
     assert str(caught.value) == f"{name!r} is not a valid name of a key"
@@ -379,7 +383,7 @@ def test_a_key_name_is_a_safe_file_name(ring: Keyring, name: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["private", "public"])
-def test_a_file_that_lies_there_already_is_not_overwritten(ring: Keyring, place: str) -> None:
+def test_new_key_does_not_overwrite_an_existing_file(ring: Keyring, place: str) -> None:
     taken = ring.key_folder / "k.key" if place == "private" else ring.workspace / "keys" / "k.pub"
     taken.parent.mkdir(parents=True)
     taken.write_text("old")
@@ -391,7 +395,7 @@ def test_a_file_that_lies_there_already_is_not_overwritten(ring: Keyring, place:
     assert not ring.trusted_path.exists()
 
 
-def test_a_pair_is_made_whole_or_not_at_all(ring: Keyring, tmp_path: Path) -> None:
+def test_a_key_pair_is_created_completely_or_not_at_all(ring: Keyring, tmp_path: Path) -> None:
     files = [tmp_path / "a", tmp_path / "b"]
     with pytest.raises(OSError, match="no room"), all_or_nothing(*files):
         files[0].touch()
@@ -404,7 +408,7 @@ def test_a_pair_is_made_whole_or_not_at_all(ring: Keyring, tmp_path: Path) -> No
     assert list(ring.trusted_path.parent.glob("k*")) == []
 
 
-def test_what_is_listed_has_no_key_in_it(ring: Keyring) -> None:
+def test_list_keys_shows_no_key_material(ring: Keyring) -> None:
     made = new_key(ring, "k", ("log",)).key
     assert list_keys(ring) == [
         {
@@ -414,7 +418,7 @@ def test_what_is_listed_has_no_key_in_it(ring: Keyring) -> None:
     ]  # fmt: skip
 
 
-def test_every_rotation_keeps_its_own_statement_also_without_a_log(ring: Keyring) -> None:
+def test_every_rotation_writes_its_own_statement_even_without_a_log(ring: Keyring) -> None:
     new_key(ring, "default", ("receipt",))
     for _ in range(3):
         rotate(ring, old=None, new=None, at=AT)
@@ -434,7 +438,7 @@ def test_every_rotation_keeps_its_own_statement_also_without_a_log(ring: Keyring
     assert len(notes) == 3 and notes[0].startswith(f"- {AT}, log index 0: default `sha256:")
 
 
-def test_a_rotation_needs_one_active_key_and_its_private_half(ring: Keyring) -> None:
+def test_a_rotation_needs_exactly_one_active_key_and_its_private_key(ring: Keyring) -> None:
     error = refusal(lambda: rotate(ring, old=None, new=None, at=AT))
     assert (error.code, error.message, error.hint) == (
         "key_ambiguous",
@@ -455,7 +459,7 @@ def test_a_rotation_needs_one_active_key_and_its_private_half(ring: Keyring) -> 
     assert ring.trusted().named("a").status == "active"
 
 
-def test_a_rotation_on_a_log_that_does_not_hold_changes_nothing(ring: Keyring) -> None:
+def test_a_rotation_with_an_invalid_log_changes_nothing(ring: Keyring) -> None:
     folder = ring.workspace / "results" / "published"
     folder.mkdir(parents=True)
     (folder / "entries.jsonl").write_bytes(b"{}\n")
@@ -475,7 +479,9 @@ REVOKED: list[tuple[int, str, str, str]] = [
 
 
 @pytest.mark.parametrize(("index", "reason", "message", "hint"), REVOKED)
-def test_a_revocation_says_from_where_and_why(ring: Keyring, index: int, reason: str, message: str, hint: str) -> None:
+def test_a_revocation_needs_an_index_of_at_least_0_and_a_reason(
+    ring: Keyring, index: int, reason: str, message: str, hint: str
+) -> None:
     new_key(ring, "k", ("receipt",))
     with pytest.raises(UsageError) as caught:
         revoke(ring, "k", from_index=index, reason=reason, at=AT)
@@ -483,7 +489,7 @@ def test_a_revocation_says_from_where_and_why(ring: Keyring, index: int, reason:
     assert ring.trusted().named("k").status == "active"
 
 
-def test_a_revocation_is_never_taken_back_by_a_later_one(ring: Keyring) -> None:
+def test_a_later_revocation_can_only_lower_the_index(ring: Keyring) -> None:
     new_key(ring, "k", ("receipt",))
     revoke(ring, "k", from_index=5, reason="lost", at=AT)
     error = refusal(lambda: revoke(ring, "k", from_index=6, reason="found again", at=AT))
@@ -494,7 +500,7 @@ def test_a_revocation_is_never_taken_back_by_a_later_one(ring: Keyring) -> None:
     assert (entry.revoked_from_index, entry.reason) == (2, "lost earlier")
 
 
-def test_a_retired_key_can_be_revoked_and_keeps_its_end(ring: Keyring) -> None:
+def test_a_retired_key_can_be_revoked_and_keeps_its_last_valid_index(ring: Keyring) -> None:
     new_key(ring, "k", ("receipt", "log"))
     rotate(ring, old="k", new="n", at=AT)
     change = revoke(ring, "k", from_index=0, reason="lost", at=AT)
@@ -502,7 +508,7 @@ def test_a_retired_key_can_be_revoked_and_keeps_its_end(ring: Keyring) -> None:
     assert TrustStore.load(ring.trusted_path).named("k") == change.key
 
 
-def test_a_new_key_is_introduced_to_the_log_by_the_next_append_and_not_by_itself(ring: Keyring) -> None:
+def test_a_new_key_alone_appends_no_log_entry(ring: Keyring) -> None:
     folder = ring.workspace / "results" / "published"
     folder.mkdir(parents=True)
     (folder / "entries.jsonl").touch()
@@ -515,7 +521,7 @@ def test_a_new_key_is_introduced_to_the_log_by_the_next_append_and_not_by_itself
 # ------------------------------------------------------------------------- git
 
 
-def test_a_work_tree_is_seen_from_any_depth_and_never_guessed_at(
+def test_git_work_trees_and_ignored_files_are_recognized_at_any_depth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = tmp_path / "work"
@@ -538,30 +544,32 @@ def test_a_work_tree_is_seen_from_any_depth_and_never_guessed_at(
 # ------------------------------------------------------------------------- child processes
 
 
-def answered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], work: Any, question: Any) -> Any:
+def reply_of_child(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], work: Any, question: Any
+) -> Any:
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(question)))
     assert serve_parent(work) == 0
     return json.loads(capsys.readouterr().out)
 
 
-def test_the_child_answers_or_refuses_in_its_own_words(
+def test_the_key_check_child_returns_a_fingerprint_or_the_refusal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ring: Keyring, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     question = {"workspace": str(ring.workspace), "key": None}
-    assert answered(monkeypatch, capsys, keycheck.check_key, question) == {
+    assert reply_of_child(monkeypatch, capsys, keycheck.check_key, question) == {
         "refused": {
             "kind": "key_missing", "message": "no active key with the role receipt", "where": str(ring.key_folder),
             "hint": "create a key with bench keys new, or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE",
         }
     }  # fmt: skip
     made = new_key(ring, "default", ("receipt", "log")).key
-    assert answered(monkeypatch, capsys, keycheck.check_key, question) == {"fingerprint": made.fingerprint}
+    assert reply_of_child(monkeypatch, capsys, keycheck.check_key, question) == {"fingerprint": made.fingerprint}
     named = {**question, "key": str(key_file(tmp_path, "other.key"))}
-    assert answered(monkeypatch, capsys, keycheck.check_key, named) == {"fingerprint": KEY.public.fingerprint}
+    assert reply_of_child(monkeypatch, capsys, keycheck.check_key, named) == {"fingerprint": KEY.public.fingerprint}
 
 
-def test_the_child_that_announces_appends_the_entry_as_it_came(
+def test_the_announcing_child_appends_the_given_entry(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ring: Keyring, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -571,14 +579,16 @@ def test_the_child_that_announces_appends_the_entry_as_it_came(
         "planDigest": "ab" * 32, "configDigests": ["cd" * 32], "itemsPlanned": 3, "seed": 7, "codeCommit": None,
     }  # fmt: skip
     question = {"workspace": str(ring.workspace), "entry": entry}
-    assert answered(monkeypatch, capsys, announcing.append_started, question) == {"logIndex": 1}
+    assert reply_of_child(monkeypatch, capsys, announcing.append_started, question) == {"logIndex": 1}
     lines = read_log(ring.workspace / "results" / "published").lines
     assert json.loads(lines[1]) == {**entry, "index": 1}
-    refused = answered(monkeypatch, capsys, announcing.append_started, {**question, "entry": {**entry, "seed": "x"}})
+    refused = reply_of_child(
+        monkeypatch, capsys, announcing.append_started, {**question, "entry": {**entry, "seed": "x"}}
+    )
     assert refused["refused"]["message"] == "seed: Input should be a valid integer"
 
 
-def test_what_the_child_refuses_is_raised_again_here(ring: Keyring) -> None:
+def test_a_refusal_of_the_child_is_raised_in_the_parent(ring: Keyring) -> None:
     question = {"workspace": str(ring.workspace), "key": str(ring.workspace / "none.key")}
     with pytest.raises(ChildError) as caught:
         run_in_child("bench.receipt.signing.keyring", question)
@@ -588,7 +598,7 @@ def test_what_the_child_refuses_is_raised_again_here(ring: Keyring) -> None:
     assert error.hint == "name a key file that can be read; bench keys new creates a key"
 
 
-def test_a_child_that_dies_is_told_by_its_name(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_child_that_exits_with_an_error_is_reported_by_its_module_name(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ChildError) as caught:
         run_in_child("bench.receipt.no_such_module", {})
     assert (caught.value.kind, str(caught.value)) == ("internal", "bench.receipt.no_such_module ended with exit code 1")

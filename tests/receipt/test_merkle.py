@@ -20,13 +20,13 @@ def hashes(count: int) -> list[bytes]:
     return [merkle.leaf_hash(data) for data in leaves(count)]
 
 
-def test_roots_are_those_of_rfc_6962(shared: Path) -> None:
-    told = vectors(shared, "merkle-rfc6962-roots.json")
-    roots = {int(size): bytes.fromhex(text) for size, text in told["roots"].items()}  # type: ignore[attr-defined]
+def test_merkle_roots_match_the_rfc_6962_vectors(shared: Path) -> None:
+    vector = vectors(shared, "merkle-rfc6962-roots.json")
+    roots = {int(size): bytes.fromhex(text) for size, text in vector["roots"].items()}  # type: ignore[attr-defined]
     assert {size: merkle.root(leaves(size)) for size in roots} == roots
 
 
-def test_a_tree_that_grows_has_the_root_of_each_size() -> None:
+def test_a_growing_frontier_has_the_root_of_each_size() -> None:
     frontier = merkle.Frontier()
     assert frontier.root() == merkle.EMPTY_ROOT
     for size, leaf in enumerate(hashes(20), start=1):

@@ -1,4 +1,4 @@
-"""A good receipt with any one thing changed: never VALID, never a crash."""
+"""A valid receipt with one random change: never VALID, never a crash."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def good(desk: Any) -> tuple[Any, bytes, Any]:
 
 @given(data=st.data())
 @relaxed
-def test_any_changed_field_is_noticed(desk: Any, good: tuple[Any, bytes, Any], data: st.DataObject) -> None:
+def test_a_receipt_with_any_changed_field_is_not_valid(
+    desk: Any, good: tuple[Any, bytes, Any], data: st.DataObject
+) -> None:
     path, whole, document = good[0], good[1], json.loads(good[1])
     place = data.draw(st.sampled_from(places(document)))
     parent = parent_of(document, place)
@@ -65,20 +67,22 @@ def test_any_changed_field_is_noticed(desk: Any, good: tuple[Any, bytes, Any], d
 
 @given(position=st.integers(0, 10**6), bit=st.integers(0, 7))
 @relaxed
-def test_any_flipped_bit_is_noticed(desk: Any, good: tuple[Any, bytes, Any], position: int, bit: int) -> None:
+def test_a_receipt_with_a_flipped_bit_is_not_valid_unless_only_white_space_changed(
+    desk: Any, good: tuple[Any, bytes, Any], position: int, bit: int
+) -> None:
     path, whole, _ = good
     damaged = bytearray(whole)
     damaged[position % len(whole)] ^= 1 << bit
     path.write_bytes(bytes(damaged))
     outcome = desk.verify(path)
-    if outcome.verdict is ReceiptVerdict.VALID:  # white space between tokens is no part of the document
+    if outcome.verdict is ReceiptVerdict.VALID:  # white space between tokens is not signed
         assert dumps(json.loads(bytes(damaged))) == dumps(json.loads(whole))
     path.write_bytes(whole)
 
 
 @given(cut=st.integers(0, 10**6))
 @relaxed
-def test_any_cut_end_is_noticed(desk: Any, good: tuple[Any, bytes, Any], cut: int) -> None:
+def test_a_truncated_receipt_is_invalid(desk: Any, good: tuple[Any, bytes, Any], cut: int) -> None:
     path, whole, _ = good
     path.write_bytes(whole[: cut % (len(whole) - 2)])
     assert desk.verify(path).verdict is ReceiptVerdict.INVALID
@@ -87,7 +91,7 @@ def test_any_cut_end_is_noticed(desk: Any, good: tuple[Any, bytes, Any], cut: in
 
 @given(position=st.integers(0, 10**6), bit=st.integers(0, 7))
 @relaxed
-def test_any_flipped_bit_of_the_items_file_is_noticed(
+def test_a_receipt_whose_items_file_has_a_flipped_bit_is_invalid(
     desk: Any, make: Any, good: tuple[Any, bytes, Any], position: int, bit: int
 ) -> None:
     items = good[0].with_name(f"{make.RECEIPT_ID}.items.jsonl")
@@ -101,7 +105,9 @@ def test_any_flipped_bit_of_the_items_file_is_noticed(
 
 @given(data=st.data())
 @relaxed
-def test_a_signer_who_signs_nonsense_gets_no_crash(desk: Any, make: Any, data: st.DataObject) -> None:
+def test_a_signed_receipt_with_a_random_value_gets_a_verdict_without_a_crash(
+    desk: Any, make: Any, data: st.DataObject
+) -> None:
     rows = make.default_rows()
     document = make.with_digests(make.body(rows))
     place = data.draw(st.sampled_from(places(document)))

@@ -17,6 +17,7 @@ import pytest
 from bench.canonical import dumps
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.keys import new_key, revoke
+from tests.canonical.test_canonical_vectors import input_bytes
 from tests.web.browser import CHROMIUM, Browser, browsing
 
 PAGE = Path("docs/verify.html")
@@ -53,10 +54,10 @@ def test_the_page_uses_no_network_no_storage_and_no_markup_from_text(root: Path)
 
 
 class Page(Browser):
-    """The page of the proof."""
+    """The page that verifies receipts."""
 
     async def check(self, *files: Path) -> str:
-        """Hand files to the page; return its verdict once it stands."""
+        """Give files to the page and return its verdict."""
         await self.value(f"{VERDICT} = 'waiting'")
         await self.give("#files", *files)
         with anyio.fail_after(60):
@@ -88,7 +89,7 @@ def key_file(desk: Any) -> Path:
 
 
 @needs_browser
-async def test_good_tampered_and_hostile_receipts(
+async def test_the_page_checks_valid_tampered_and_hostile_receipts(
     root: Path, desk: Any, make: Any, key_file: Path, tmp_path: Path
 ) -> None:
     good = desk.good()
@@ -127,7 +128,7 @@ async def test_good_tampered_and_hostile_receipts(
 
 
 @needs_browser
-async def test_the_reason_codes_are_those_of_the_command_line(
+async def test_the_page_shows_the_reason_codes_of_the_command_line(
     root: Path, desk: Any, make: Any, key_file: Path, tmp_path: Path, shared: Path
 ) -> None:
     good = desk.good()
@@ -161,9 +162,9 @@ async def test_the_reason_codes_are_those_of_the_command_line(
         await browser.check(key_file)
         for code, data in cases:
             path.write_bytes(data)
-            said = await browser.check(path)
-            if not said.startswith(f"INVALID {code}"):
-                wrong.append((code, said))
+            shown = await browser.check(path)
+            if not shown.startswith(f"INVALID {code}"):
+                wrong.append((code, shown))
             assert code in make.codes(desk.verify(path)), code
         page_codes = await browser.value(f"({ADMISSION})({json.dumps(admission(shared))})")
     assert wrong == []
@@ -179,26 +180,20 @@ ADMISSION = """(tests) => tests.filter((test) => {
 
 
 def admission(shared: Path) -> list[dict[str, str]]:
-    """The admission vectors in a form that a page can take."""
-    told = json.loads((shared / "vectors/receipts/strict-json-admission.json").read_text("utf-8"))["tests"]
+    """Return the vectors of strict JSON in a format for the page."""
+    vectors = json.loads((shared / "vectors/receipts/strict-json-admission.json").read_text("utf-8"))["tests"]
     return [
         {
             "name": test["name"],
             "data": base64.b64encode(input_bytes(test)).decode(),
             "expected": test.get("canonical", test.get("code")),
         }
-        for test in told
+        for test in vectors
     ]
 
 
-def input_bytes(test: dict[str, Any]) -> bytes:
-    if "input_hex" in test:
-        return bytes.fromhex(test["input_hex"])
-    return "".join(part if isinstance(part, str) else part[0] * part[1] for part in test["input_repeat"]).encode()
-
-
 @needs_browser
-async def test_the_golden_receipts_have_the_same_codes_in_the_page(root: Path, tmp_path: Path) -> None:
+async def test_the_page_shows_the_codes_of_the_golden_receipts(root: Path, tmp_path: Path) -> None:
     golden = root / "tests/receipt/golden"
     expected = json.loads((golden / "index.json").read_text("utf-8"))
     items = next(golden.glob("*.items.jsonl"))
@@ -217,7 +212,9 @@ FAILURES = """[...document.querySelectorAll('#checks tr')]
 
 
 @needs_browser
-async def test_trusted_json_decides_by_role_and_status(root: Path, desk: Any, make: Any, tmp_path: Path) -> None:
+async def test_the_page_uses_the_roles_and_status_of_trusted_json(
+    root: Path, desk: Any, make: Any, tmp_path: Path
+) -> None:
     ring = Keyring(workspace=tmp_path / "work", environ={"XDG_CONFIG_HOME": str(tmp_path / "config")})
     new_key(ring, "one", ("receipt", "log"))
     new_key(ring, "two", ("log",))
@@ -239,7 +236,7 @@ async def test_trusted_json_decides_by_role_and_status(root: Path, desk: Any, ma
 
 
 @needs_browser
-async def test_ten_thousand_rows_are_checked_in_three_seconds(
+async def test_the_page_checks_ten_thousand_rows_in_three_cpu_seconds(
     root: Path, desk: Any, make: Any, key_file: Path, tmp_path: Path
 ) -> None:
     rows = [make.row(n, n % 9 + 1 if n % 4 else None, "correct" if n % 4 else "incorrect") for n in range(10_000)]

@@ -30,7 +30,7 @@ def receipts(root: Path) -> dict[tuple[str, str], Path]:
 def test_every_published_receipt_and_the_log_verify(
     root: Path, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    """Items files with more rows, but for that of bm25, are compared with the digest in their receipt only."""
+    """Larger items files, except that of bm25, are only compared with the digest in their receipt."""
     assert {system for system, benchmark in receipts(root) if benchmark == "demo"} >= DEMO
     for (system, _), path in receipts(root).items():
         items, stated = path.with_suffix(".items.jsonl"), json.loads(path.read_bytes())["perQuery"]
@@ -51,19 +51,19 @@ def test_the_published_bm25_receipt_is_reproduced_to_the_digest(root: Path, benc
     assert (found["level"], found["same"], found["differs"]) == ("R2", True, [])
 
 
-def test_the_tables_and_the_picture_are_those_of_the_receipts(root: Path) -> None:
+def test_the_published_tables_and_chart_match_the_receipts(root: Path) -> None:
     for name, text in reference.made(root).items():
         assert (root / name).read_text(encoding="utf-8") == text, f"python -m perf.reference writes {name}"
 
 
-def test_published_rows_hold_ids_and_ranks_and_no_text(root: Path) -> None:
+def test_published_rows_contain_ids_and_ranks_but_no_text(root: Path) -> None:
     for path in receipts(root).values():
         with path.with_suffix(".items.jsonl").open(encoding="utf-8") as rows:
             texts = {text for row in rows for text in _texts(json.loads(row))}
         assert all(len(text) <= 64 and " " not in text for text in texts), path.name
 
 
-def test_receipts_of_one_benchmark_count_evidence_by_the_same_ids(root: Path) -> None:
+def test_receipts_of_one_benchmark_have_the_same_evidence_ids(root: Path) -> None:
     golds: dict[str, dict[str, list[str]]] = {}
     for (system, benchmark), path in receipts(root).items():
         with path.with_suffix(".items.jsonl").open(encoding="utf-8") as rows:

@@ -1,4 +1,4 @@
-"""Every field of a receipt, as the specification lists it: what it may hold, and what is refused, where and why."""
+"""Every field of a receipt, as the specification lists it: valid values, and the path and code of each rejection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER_ID = "01HZZZZZZZZZZZZZZZZZZZZZZ9"
 
 
 def whole() -> dict[str, Any]:
-    """A receipt in which every field that may be null is not."""
+    """A receipt in which no field is null."""
     document: dict[str, Any] = json.loads(whole_text())
     return document
 
@@ -61,7 +61,7 @@ def whole_text() -> str:
     return json.dumps(document)
 
 
-# One line a field: what the specification says of it. ``?`` = may be null.
+# One line per field with its kind in the specification. ``?`` = may be null.
 FIELDS = """
 schema                                      =bench.receipt/1
 receiptId                                   ulid
@@ -278,7 +278,7 @@ OPEN = (
     "counts.errorKinds",
     "scores.measured",
 )
-"""maps: their keys are nobody's to forbid"""
+"""maps with arbitrary keys"""
 MAPS = (*OPEN, "scores.deterministic", "scores.judged", "scores.cost.byRole")
 
 T, V = "field_type", "field_value"
@@ -367,10 +367,10 @@ def places(value: Any, path: str = "") -> Iterator[str]:
         yield from places(value[0], f"{path}[0]")
 
 
-def test_the_table_names_every_field_and_the_whole_receipt_fits() -> None:
+def test_the_table_lists_every_field_and_a_complete_receipt_is_read() -> None:
     document = whole()
     assert read_receipt(document).receipt_id == make.RECEIPT_ID
-    untold = {
+    unlisted = {
         place
         for place in places(document)
         if not place.startswith(
@@ -379,13 +379,13 @@ def test_the_table_names_every_field_and_the_whole_receipt_fits() -> None:
         and not place.endswith("[0]")
         and place not in KINDS
     }
-    assert untold - {"signature", "scores.judged.accuracy.breakdown.question_type.temporal",
+    assert unlisted - {"signature", "scores.judged.accuracy.breakdown.question_type.temporal",
                      "scores.judged.accuracy.breakdown.question_type.temporal.value",
                      "scores.judged.accuracy.breakdown.question_type.temporal.n"} == set()  # fmt: skip
 
 
 @each_row("part", PARTS)
-def test_a_field_of_another_kind_is_refused_by_its_path(part: str) -> None:
+def test_each_invalid_field_value_is_rejected_with_its_path(part: str) -> None:
     for path, value, code in ((one, *bad) for one in PARTS[part] for bad in bad_values(KINDS[one])):
         document = whole()
         put(document, path, set_to(value))
@@ -397,7 +397,7 @@ def test_a_field_of_another_kind_is_refused_by_its_path(part: str) -> None:
 
 
 @each_row("part", PARTS)
-def test_a_field_that_is_gone_is_missing_by_its_path(part: str) -> None:
+def test_each_missing_field_is_rejected_with_its_path(part: str) -> None:
     for path in (path for path in PARTS[part] if not path.endswith("[0]")):
         document = whole()
         put(document, path, lambda parent, key: parent.pop(key))
@@ -416,9 +416,9 @@ def test_a_field_that_is_gone_is_missing_by_its_path(part: str) -> None:
 
 
 @each_row("path", [path for path, kind in KINDS.items() if kind.startswith("object") and path not in MAPS])
-def test_an_object_takes_no_field_that_is_not_its_own(path: str) -> None:
+def test_an_unknown_field_of_an_object_is_rejected_with_its_path(path: str) -> None:
     if path.startswith("scores.judged.accuracy.breakdown") and not path.endswith("single"):
-        return  # dimensions and labels are names of the benchmark's own
+        return  # dimensions and labels are names that the benchmark chooses
     for name in ("extra", "Schema", "run_id", "value ", "__proto__", ""):
         document = whole()
         put(document, path, lambda parent, key, name=name: parent[key].__setitem__(name, 1))
@@ -426,25 +426,25 @@ def test_an_object_takes_no_field_that_is_not_its_own(path: str) -> None:
 
 
 @each_row("path", [path for path, kind in KINDS.items() if kind.endswith("?")])
-def test_what_may_be_null_may_be_null_and_is_never_left_out(path: str) -> None:
+def test_each_nullable_field_may_be_null(path: str) -> None:
     document = whole()
     put(document, path, set_to(None))
     assert read_receipt(document)
 
 
-def test_outside_names_alone_are_read() -> None:
+def test_only_the_json_names_of_fields_are_accepted() -> None:
     document = whole()
     document["bench_version"] = document.pop("benchVersion")
     assert refusals(document) == [("field_missing", "benchVersion"), ("field_unknown", "bench_version")]
 
 
 @each_row("document", [None, [], "receipt", 1, True])
-def test_what_is_no_object_is_no_receipt(document: object) -> None:
+def test_a_document_that_is_not_an_object_is_rejected(document: object) -> None:
     assert refusals(document) == [("field_type", "")]
 
 
 @each_row("schema", ["bench.receipt/2", "bench.receipt/1 ", "BENCH.RECEIPT/1", "", 1, ["bench.receipt/1"]])
-def test_another_schema_is_told_before_any_field(schema: object) -> None:
+def test_an_unknown_schema_is_reported_before_any_field(schema: object) -> None:
     assert refusals({"schema": schema}) == [("schema_unknown", "schema")]
 
 
@@ -493,7 +493,7 @@ BETWEEN: list[tuple[Callable[[dict[str, Any]], object], str, str]] = [
 
 
 @each_row(("change", "path", "message"), BETWEEN)
-def test_what_one_field_says_of_another_must_hold(
+def test_fields_that_contradict_each_other_are_rejected_with_a_message(
     change: Callable[[dict[str, Any]], object], path: str, message: str
 ) -> None:
     document = whole()
@@ -506,7 +506,7 @@ def test_what_one_field_says_of_another_must_hold(
     assert str(caught.value) == f"{path}: {problem.message}"
 
 
-def test_a_model_may_be_used_twice_in_one_role_and_a_prompt_too() -> None:
+def test_a_model_or_prompt_may_occur_twice_in_one_role() -> None:
     document = whole()
     document["models"], document["prompts"] = [MODEL, dict(MODEL)], [PROMPT, dict(PROMPT)]
     assert len(read_receipt(document).models) == 2
@@ -514,13 +514,13 @@ def test_a_model_may_be_used_twice_in_one_role_and_a_prompt_too() -> None:
 
 @each_row("name", ["search_us", "ingest_memories_per_s"])
 @each_row("value", [None, 1, [], {}, {"n": 1}, {"n": -1, "value": 1}, {"n": 1, "value": "fast"}])
-def test_a_measurement_is_times_or_a_pace(name: str, value: object) -> None:
+def test_a_measurement_that_is_neither_times_nor_a_pace_is_rejected(name: str, value: object) -> None:
     document = whole()
     document["scores"]["measured"][name] = value
     assert all(path.startswith(f"scores.measured.{name}") for _, path in refusals(document))
 
 
-def test_every_problem_is_told_and_the_text_names_the_first_five() -> None:
+def test_all_schema_problems_are_returned_and_the_text_names_the_first_five() -> None:
     document = whole()
     for name in ("runId", "planDigest", "seed", "epochs", "concurrency", "k"):
         document["run"][name] = []
@@ -532,11 +532,13 @@ def test_every_problem_is_told_and_the_text_names_the_first_five() -> None:
     assert "run.concurrency" in str(caught.value) and "run.k" not in str(caught.value)
 
 
-def test_the_whole_document_has_a_model_and_writes_back_what_it_read() -> None:
+def test_a_complete_receipt_is_read_and_written_back_unchanged() -> None:
     document = whole()
     assert json_of(validate(SignedReceipt, document)) == document
     without_signature = copy.deepcopy(document)
     del without_signature["signature"]
-    assert read_receipt(without_signature) == read_receipt(document), "its lack is for the signature check to tell"
+    assert read_receipt(without_signature) == read_receipt(document), (
+        "a missing signature is reported by the signature check"
+    )
     document["signature"]["more"] = 1
     assert refusals(document) == [("field_unknown", "signature.more")]

@@ -1,4 +1,4 @@
-"""From a real run to signed receipts: made by the engine, read from its journal, verified by themselves."""
+"""From a real run to signed receipts: sign, verify, reproduce, announce and sign again."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ async def test_two_runs_of_one_config_agree_on_the_result_digest_at_any_concurre
     assert len(digests) == 1
 
 
-async def test_neither_texts_nor_home_nor_host_stand_in_a_receipt(ring: Keyring) -> None:
+async def test_a_receipt_contains_no_texts_home_folder_or_host_name(ring: Keyring) -> None:
     import platform
 
     run = await run_demo(ring.workspace, "r1")
     made = (await signed(ring, run)).receipts[0]
     document = json.loads(made.file.read_text())
-    del document["signature"]  # random letters, in which a short name may stand
+    del document["signature"]  # random letters, which can contain a short name
     both = json.dumps(document) + made.items_file.read_text()
     for private in (str(Path.home()), str(ring.workspace), platform.node()):
         assert private not in both
@@ -83,7 +83,7 @@ async def test_neither_texts_nor_home_nor_host_stand_in_a_receipt(ring: Keyring)
     assert verify_file(with_answers.file, VerificationRequest(trust=ring.trusted())).verdict is ReceiptVerdict.VALID
 
 
-async def test_a_partial_job_is_signed_only_when_asked_and_says_partial(ring: Keyring) -> None:
+async def test_a_partial_job_is_signed_only_with_allow_partial_and_has_kind_partial(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1", start=1, end=4, limit=None)
     outcome = await signed(ring, run)
     assert [refused.code for refused in outcome.refused] == ["job_partial"]
@@ -95,7 +95,7 @@ async def test_a_partial_job_is_signed_only_when_asked_and_says_partial(ring: Ke
     assert [(shard.from_, shard.to) for shard in receipt.run.shards] == [(1, 4)]
 
 
-async def test_a_secret_in_the_bytes_refuses_the_receipt(ring: Keyring) -> None:
+async def test_a_receipt_that_contains_a_secret_is_refused(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1")
     item = load((await signed(ring, run)).receipts[0].file).per_query.merkle_root
     assert item
@@ -103,7 +103,7 @@ async def test_a_secret_in_the_bytes_refuses_the_receipt(ring: Keyring) -> None:
     assert [refused.code for refused in outcome.refused] == ["secret_in_receipt"]
 
 
-def test_what_a_config_calls_a_secret_is_one_whatever_its_name(ring: Keyring, root: Path) -> None:
+def test_a_variable_that_a_provider_config_uses_as_its_key_is_a_secret_with_any_name(ring: Keyring, root: Path) -> None:
     folder = ring.workspace / "configs" / "providers"
     folder.mkdir(parents=True)
     text = (root / "configs" / "providers" / "mem0.yaml").read_text()
@@ -112,11 +112,11 @@ def test_what_a_config_calls_a_secret_is_one_whatever_its_name(ring: Keyring, ro
     environment = Environment.load(ring.workspace)
     for providers, known in [(["bm25", "gone"], False), (["odd@fast"], True)]:
         learn_secrets(environment, ring.workspace, providers)
-        assert redactor.holds_secret("they say open-sesame-1 here") is known
+        assert redactor.holds_secret("a text with open-sesame-1 inside") is known
 
 
 async def add_failures(run: Path, **entry: Any) -> None:
-    """Overwrite the ends of three items as something else."""
+    """Replace the ends of three items."""
     async with Reader.open(run) as reader:
         job = reader.meta.extra["jobs"][0]["key"]  # type: ignore[index]
         ends = [
@@ -138,7 +138,7 @@ async def add_failures(run: Path, **entry: Any) -> None:
         ({"outcome": "contaminated", "state": State.ERROR}, "isolation_failed"),
     ],
 )
-async def test_a_job_that_is_not_good_gets_no_receipt(ring: Keyring, entry: dict[str, Any], code: str) -> None:
+async def test_an_invalid_or_contaminated_job_gets_no_receipt(ring: Keyring, entry: dict[str, Any], code: str) -> None:
     run = await run_demo(ring.workspace, "r1")
     await add_failures(run, **entry)
     outcome = await signed(ring, run)
@@ -154,13 +154,13 @@ async def test_a_job_without_items_gets_no_receipt(ring: Keyring, tmp_path: Path
     assert [one.code if one else None for one in found] == ["zero_items", "zero_items", None]
 
 
-async def test_repeats_of_an_item_are_rows_of_their_own(ring: Keyring) -> None:
+async def test_repeats_of_an_item_are_separate_rows(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1", epochs=2, limit=3)
     receipt = load((await signed(ring, run)).receipts[0].file)
     assert (receipt.run.epochs, receipt.counts.planned, receipt.per_query.count) == (2, 6, 6)
 
 
-async def test_nothing_is_overwritten_and_output_may_name_one_file(ring: Keyring, tmp_path: Path) -> None:
+async def test_sign_overwrites_nothing_and_an_output_file_needs_a_single_job(ring: Keyring, tmp_path: Path) -> None:
     run = await run_demo(ring.workspace, "r1", providers=("bm25", "random"))
     target = tmp_path / "out" / "one.json"
     with pytest.raises(UsageError, match="2 jobs"):
@@ -173,7 +173,7 @@ async def test_nothing_is_overwritten_and_output_may_name_one_file(ring: Keyring
         await signed(ring, run, output=target, provider="bm25")
 
 
-async def test_a_live_run_is_not_signed(ring: Keyring) -> None:
+async def test_an_active_run_is_not_signed(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1")
     async with Journal.resume(run):
         with pytest.raises(Locked):
@@ -183,7 +183,7 @@ async def test_a_live_run_is_not_signed(ring: Keyring) -> None:
 # ------------------------------------------------------------- reproduce and diff
 
 
-async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: Keyring) -> None:
+async def test_reproducing_an_exact_receipt_gives_its_digest_and_a_signed_rerun(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1", sample=6, limit=None, seed=3)
     made = (await signed(ring, run)).receipts[0]
     setting = ReproductionSettings(
@@ -204,7 +204,9 @@ async def test_a_rerun_of_an_exact_receipt_is_the_same_and_can_be_signed(ring: K
     assert outcome.checklist["rerun_identical"] == "yes"
 
 
-async def test_a_rerun_that_differs_names_fields_and_items(ring: Keyring, desk: Any, make: Any) -> None:
+async def test_a_rerun_with_another_result_lists_the_different_fields_and_items(
+    ring: Keyring, desk: Any, make: Any
+) -> None:
     run = await run_demo(ring.workspace, "r1")
     made = (await signed(ring, run)).receipts[0]
     document = json.loads(made.file.read_text())
@@ -225,7 +227,7 @@ async def test_a_rerun_that_differs_names_fields_and_items(ring: Keyring, desk: 
 
 
 def forge(document: dict[str, Any], lines: list[dict[str, Any]], desk: Any, make: Any) -> Path:
-    """A receipt that holds in itself, with other rows than those that were measured."""
+    """Return a consistent receipt with other rows than the measured ones."""
     totals = make.body(lines)
     document["counts"], document["perQuery"] = totals["counts"], totals["perQuery"]
     document["perQuery"]["file"] = f"{make.RECEIPT_ID}.items.jsonl"
@@ -241,7 +243,9 @@ def forge(document: dict[str, Any], lines: list[dict[str, Any]], desk: Any, make
     return desk.write(make.with_digests(document), lines)  # type: ignore[no-any-return]
 
 
-async def test_what_cannot_be_rerun_here_says_why(ring: Keyring, desk: Any, make: Any) -> None:
+async def test_a_receipt_that_cannot_be_reproduced_is_refused_with_the_reason(
+    ring: Keyring, desk: Any, make: Any
+) -> None:
     run = await run_demo(ring.workspace, "r1")
     made = (await signed(ring, run)).receipts[0]
     document = json.loads(made.file.read_text())
@@ -272,9 +276,7 @@ async def test_what_cannot_be_rerun_here_says_why(ring: Keyring, desk: Any, make
 @pytest.mark.parametrize(
     "flag", [{"on_end": "touch pwned"}, {"allow_code_execution": True}, {"output": "/tmp"}, {"download": True}]
 )
-async def test_a_receipt_chooses_items_and_never_what_a_rerun_does(
-    ring: Keyring, desk: Any, flag: dict[str, object]
-) -> None:
+async def test_a_receipt_cannot_set_flags_of_its_rerun(ring: Keyring, desk: Any, flag: dict[str, object]) -> None:
     desk.key = ring.signing_key("receipt")
     path = desk.good(
         benchmark__selection__filter={"question_type": ["temporal"], **flag}, models=[],
@@ -294,15 +296,15 @@ async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -
     environment = Environment.load(ring.workspace)
     request = RunRequest(benchmarks=("demo",), providers=("bm25",), limit=4, run_id="r1")
     plan = make_plan(Catalog.load(ring.workspace), request, environment)
-    told = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
-    index = announce_in_child(told)
+    announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
+    index = announce_in_child(announcement)
     run = (await execute(plan, environment=environment)).folder
     folder = ring.workspace / "results" / "published"
     made = (await signed(ring, run, log=folder)).receipts[0]
     receipt = load(made.file)
     assert receipt.run.preregistration is not None and receipt.run.log is not None
     assert receipt.run.preregistration.log_index == index
-    assert receipt.config_digest in told.started.config_digests
+    assert receipt.config_digest in announcement.started.config_digests
     publish(made.file, ring, at=AT)
     assert check_log(read_log(folder), ring.trusted()).verdict is ReceiptVerdict.VALID
 
@@ -312,12 +314,12 @@ async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
     shutil.rmtree(ring.key_folder)
     environment = Environment.load(ring.workspace)
     plan = make_plan(Catalog.load(ring.workspace), RunRequest(benchmarks=("demo",), limit=2), environment)
-    told = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
+    announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
     with pytest.raises(UsageError, match="no active key with the role log"):
-        announce_in_child(told)
+        announce_in_child(announcement)
 
 
-# ------------------------------------------------------------------------ twice
+# ------------------------------------------------------------------------ sign again
 
 
 async def test_signing_an_unchanged_run_again_makes_no_second_receipt(ring: Keyring) -> None:
@@ -332,7 +334,7 @@ async def test_signing_an_unchanged_run_again_makes_no_second_receipt(ring: Keyr
     assert {path: path.read_bytes() for path in first.receipts[0].file.parent.iterdir()} == files
 
 
-async def test_what_says_something_else_or_cannot_be_checked_is_signed_anew(ring: Keyring) -> None:
+async def test_a_run_is_signed_again_if_its_receipt_differs_or_cannot_be_verified(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1", answering_model="builtin/extractive")
     (first,) = (await signed(ring, run)).receipts
     (answers,) = (await signed(ring, run, with_answers=True)).receipts
@@ -344,7 +346,7 @@ async def test_what_says_something_else_or_cannot_be_checked_is_signed_anew(ring
     assert (await signed(ring, run)).receipts[0].is_new
 
 
-async def test_one_file_is_named_twice_without_harm_and_never_overwritten(ring: Keyring) -> None:
+async def test_signing_to_the_same_output_again_makes_no_receipt_and_overwrites_nothing(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1")
     path = ring.workspace / "one.json"
     (first,) = (await signed(ring, run, output=path)).receipts

@@ -1,4 +1,4 @@
-"""Journals that no receipt can be made of, secrets in odd places, full disks: refused in words, nothing left."""
+"""Journals without a valid receipt, secrets in receipts, full disks: refused with a message, and no file is left."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ AT = "2027-01-01T00:00:00Z"
 
 
 @each_row(
-    ("declared", "told"),
+    ("declared", "accepted"),
     [
         ("0123456789abcdef" * 2 + "01234567", True), ("abc1234", False), ("main", False), ("", False), (None, False),
         ("A" * 40, False), ("0" * 64, False), ("0" * 40 + "\n", False), (7, False), ("g" * 40, False),
     ],
 )  # fmt: skip
-def test_only_a_whole_hash_names_a_commit(declared: object, told: bool) -> None:
-    assert commit_or_none(declared) == (declared if told else None)
+def test_only_a_complete_git_hash_is_accepted_as_commit(declared: object, accepted: bool) -> None:
+    assert commit_or_none(declared) == (declared if accepted else None)
     meta = RunMeta(run_id="r", plan_digest="0" * 64, identity={}, code_state={"commit": declared})
-    assert environment(meta).git.commit == (declared if told else None)
+    assert environment(meta).git.commit == (declared if accepted else None)
 
 
-async def test_a_run_of_an_image_that_declares_half_a_commit_is_announced_and_signed(ring: Keyring) -> None:
+async def test_a_run_with_an_abbreviated_declared_commit_is_announced_without_commit(ring: Keyring) -> None:
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
     from bench.engine.run_metadata import CodeState, run_meta
@@ -78,7 +78,7 @@ ODD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "message"), ODD)
-async def test_a_journal_that_says_what_no_receipt_may_say_is_refused_and_leaves_nothing(
+async def test_a_journal_with_invalid_receipt_fields_is_refused_and_leaves_no_files(
     ring: Keyring, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     run = await run_demo(ring.workspace, "r1", limit=2)
@@ -93,7 +93,9 @@ async def test_a_journal_that_says_what_no_receipt_may_say_is_refused_and_leaves
     assert list(folder.iterdir()) == []
 
 
-async def test_a_receipt_that_breaks_an_invariant_is_refused_before_it_is_signed(ring: Keyring, tmp_path: Path) -> None:
+async def test_a_receipt_that_violates_an_invariant_is_refused_before_it_is_signed(
+    ring: Keyring, tmp_path: Path
+) -> None:
     run = await run_demo(ring.workspace, "r1", limit=2)
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
@@ -109,31 +111,31 @@ async def test_a_receipt_that_breaks_an_invariant_is_refused_before_it_is_signed
     assert list((tmp_path / "config").glob("*.jsonl")) == []
 
 
-async def test_each_refusal_has_its_code_words_and_hint_and_the_first_one_wins(ring: Keyring, tmp_path: Path) -> None:
+async def test_each_job_that_cannot_be_signed_is_refused_with_code_and_message(ring: Keyring, tmp_path: Path) -> None:
     run = await run_demo(ring.workspace, "r1", limit=2)
     async with Reader.open(run) as reader:
         job = (await fold(reader)).jobs[0]
     order = ReceiptSettings(receipt_id=make.RECEIPT_ID, folder=tmp_path, issued_at=AT)
 
-    def told(one: Any, **changes: Any) -> tuple[str, str] | None:
+    def refused_as(one: Any, **changes: Any) -> tuple[str, str] | None:
         found = refusal(one, replace(order, **changes))
         return (found.code, found.message) if found else None
 
     skipped = replace(job, record=replace(job.record, skipped="the provider cannot delete"))
     bad = replace(job, invalid=("3 of 4 items failed", "no key"))
     dirty = replace(bad, error_kinds={"contaminated": 1})
-    assert told(job) is None
-    assert told(skipped) == ("zero_items", "the provider cannot delete")
-    assert told(replace(job, n_planned=0)) == ("zero_items", "no item was planned")
-    assert told(dirty) == ("isolation_failed", "a probe found foreign memories in a namespace")
-    assert told(bad) == ("job_invalid", "3 of 4 items failed; no key")
-    assert told(replace(job, counts={})) == ("zero_items", "no item has ended yet")
-    assert told(replace(job, n_planned=5)) == ("job_partial", "3 items are pending")
-    assert told(job, gaps=True) == ("job_partial", "a range of items was not run")
-    assert told(replace(job, n_planned=5), gaps=True, allow_partial=True) is None
+    assert refused_as(job) is None
+    assert refused_as(skipped) == ("zero_items", "the provider cannot delete")
+    assert refused_as(replace(job, n_planned=0)) == ("zero_items", "no item was planned")
+    assert refused_as(dirty) == ("isolation_failed", "a probe found foreign memories in a namespace")
+    assert refused_as(bad) == ("job_invalid", "3 of 4 items failed; no key")
+    assert refused_as(replace(job, counts={})) == ("zero_items", "no item has ended yet")
+    assert refused_as(replace(job, n_planned=5)) == ("job_partial", "3 items are pending")
+    assert refused_as(job, gaps=True) == ("job_partial", "a range of items was not run")
+    assert refused_as(replace(job, n_planned=5), gaps=True, allow_partial=True) is None
 
 
-async def test_what_does_not_verify_is_not_handed_out(ring: Keyring, desk: Any) -> None:
+async def test_a_signed_receipt_that_does_not_verify_is_deleted(ring: Keyring, desk: Any) -> None:
     document = make.with_digests(make.body(make.default_rows()))
     document["resultDigest"] = "00" * 32
     path = desk.write(document, make.default_rows())
@@ -149,7 +151,7 @@ async def test_what_does_not_verify_is_not_handed_out(ring: Keyring, desk: Any) 
 
 
 async def test_a_job_whose_receipt_would_not_verify_is_refused_and_the_others_are_signed(ring: Keyring) -> None:
-    """Its metrics are listed under other definitions than those that this version computes."""
+    """The definition of a metric differs from the one that this version computes."""
     run = await run_demo(ring.workspace, "r1", limit=2, providers=("bm25", "random"))
     with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
         ((stored,),) = journal.execute("SELECT value FROM meta WHERE key = 'extra'").fetchall()
@@ -161,7 +163,7 @@ async def test_a_job_whose_receipt_would_not_verify_is_refused_and_the_others_ar
     assert ([one.provider for one in made.receipts], made.exit_code) == (["random"], 4)
     ((code, message),) = [(one.code, one.message) for one in made.refused]
     assert code == "field_value" and "differs from the definition under metrics" in message
-    assert len(list(output.iterdir())) == 2, "nothing of the refused job is left"
+    assert len(list(output.iterdir())) == 2, "no file of the refused job is left"
 
 
 # ------------------------------------------------------------------------- secrets
@@ -183,7 +185,7 @@ SECRETS = ["open-sesame", 'pa"ss\\wo"rd', "p\u00e4ssw\u00f6rd", "two words", "sl
 
 @each_row("secret", SECRETS)
 @each_row("name", ["MY_API_KEY", "my_token", "DB_PASSWORD", "X_SECRET", "A_PASSPHRASE", "CREDENTIALS", "PASSWD"])
-def test_a_secret_is_found_in_receipt_and_rows_however_json_spells_it(tmp_path: Path, secret: str, name: str) -> None:
+def test_a_secret_in_receipt_or_rows_is_refused_in_any_json_spelling(tmp_path: Path, secret: str, name: str) -> None:
     learn_secrets(Environment(values={name: secret, "PATH": "item-00001"}), None, [])
     refuse_secrets(draft(tmp_path, make.default_rows()))
     (tmp_path / "x.items.jsonl").unlink()
@@ -202,22 +204,22 @@ def test_a_secret_is_found_in_receipt_and_rows_however_json_spells_it(tmp_path: 
 
 
 @pytest.mark.parametrize(("name", "value"), [("PATH", "open-sesame"), ("KEYBOARD", "open-sesame"), ("A_KEY", "short")])
-def test_what_is_not_named_like_a_secret_or_is_a_common_word_is_none(name: str, value: str) -> None:
+def test_a_value_without_a_secret_name_or_a_short_value_is_not_a_secret(name: str, value: str) -> None:
     learn_secrets(Environment(values={name: value}), None, [])
-    assert not redactor.holds_secret(f"it says {value} here")
+    assert not redactor.holds_secret(f"a text with {value} inside")
 
 
 # ------------------------------------------------------------------------- disks
 
 
 class FullSpool(io.BytesIO):
-    """A disk without room."""
+    """A full disk."""
 
     def write(self, data: Any) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_spool_that_finds_no_room_is_told_by_the_items_file(tmp_path: Path) -> None:
+def test_the_error_for_a_full_disk_names_the_items_file(tmp_path: Path) -> None:
     path = tmp_path / "x.items.jsonl"
     with pytest.raises(OSError, match="No space left") as caught, ItemsWriter(path) as writer:
         writer._spool.close()
@@ -226,7 +228,7 @@ def test_a_spool_that_finds_no_room_is_told_by_the_items_file(tmp_path: Path) ->
     assert (caught.value.filename, caught.value.errno, path.exists()) == (str(path), errno.ENOSPC, False)
 
 
-async def test_signing_that_cannot_write_its_receipt_leaves_no_rows_behind(ring: Keyring, tmp_path: Path) -> None:
+async def test_the_error_for_an_unwritable_output_folder_names_the_folder(ring: Keyring, tmp_path: Path) -> None:
     run = await run_demo(ring.workspace, "r1", limit=2)
     shut = tmp_path / "file"
     shut.write_text("")
@@ -236,10 +238,10 @@ async def test_signing_that_cannot_write_its_receipt_leaves_no_rows_behind(ring:
     assert caught.value.filename == str(shut / "out")
 
 
-# ------------------------------------------------------------------------- odd logs
+# ------------------------------------------------------------------------- log heads in receipts
 
 
-def test_a_pinned_key_reads_a_log_of_any_name_and_heads_are_compared_by_that_name(ring: Keyring, desk: Any) -> None:
+def test_a_pinned_key_verifies_a_log_of_any_origin_and_compares_log_heads(ring: Keyring, desk: Any) -> None:
     from bench.receipt.log.publish import publish
 
     desk.key = ring.signing_key("receipt")
@@ -262,7 +264,7 @@ def test_a_pinned_key_reads_a_log_of_any_name_and_heads_are_compared_by_that_nam
     "head",
     [{"size": 1, "rootHash": "zz" * 32}, {"size": -1, "rootHash": "00" * 32}, {"size": 9, "rootHash": "00" * 32}],
 )
-def test_a_head_in_an_unread_receipt_that_is_no_head_is_another_history(
+def test_an_invalid_log_head_in_an_unlisted_receipt_is_log_inconsistent(
     ring: Keyring, desk: Any, head: dict[str, Any]
 ) -> None:
     from bench.receipt.log.publish import publish
@@ -286,7 +288,7 @@ NO_HEADS = [
 
 
 @pytest.mark.parametrize("content", NO_HEADS)
-def test_what_holds_no_head_is_only_unlisted(ring: Keyring, desk: Any, content: str) -> None:
+def test_an_unlisted_file_without_a_log_head_is_only_log_unlisted(ring: Keyring, desk: Any, content: str) -> None:
     from bench.receipt.log.publish import publish
 
     desk.key = ring.signing_key("receipt")

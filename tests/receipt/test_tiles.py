@@ -1,4 +1,4 @@
-"""The public log as C2SP tiles and under a witness's cosignature, read by a client that shares no code with ours."""
+"""The public log as C2SP tiles and with the cosignature of a witness, read by an independent client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ORIGIN = "log.example/results"
 
 
 class Refused(Exception):
-    """What the client does not accept."""
+    """The client does not accept a file."""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -54,7 +54,7 @@ def plain(text: str) -> bytes:
 
 
 def signed_note(data: bytes, key: str, *, cosigned: bool = False) -> str:
-    """The text of a note that the key signed, as vkey NAME+ID+BASE64."""
+    """Return the text of a note that the key (a vkey NAME+ID+BASE64) signed."""
     text, _, lines = data.decode().partition("\n\n")
     text += "\n"
     name, shown, encoded = key.split("+", 2)
@@ -86,7 +86,7 @@ def place(level: object, index: int, width: int) -> str:
 
 
 def entries_of(files: dict[str, bytes], key: str) -> list[bytes]:
-    """Every entry of a log after all of its tiles were checked against its checkpoint."""
+    """Check all tiles of a log against its checkpoint and return every entry."""
     _origin, size, encoded, *_ = signed_note(files["checkpoint"], key).split("\n")
     count, level, wanted = int(size), 0, {"checkpoint"}
     leaves: list[bytes] = []
@@ -133,12 +133,12 @@ KEY = vkey(ORIGIN, SEED.public)
 
 
 @each_row("size", [1, 2, 255, 256, 257, 600])
-def test_a_client_that_is_not_ours_reads_every_entry(size: int) -> None:
+def test_an_independent_client_reads_every_entry_from_the_tiles(size: int) -> None:
     lines = [b"entry %d" % number for number in range(size)]
     assert entries_of(tile_files(view_of(lines)), KEY) == lines
 
 
-def test_the_layout_is_that_of_the_example_in_the_specification() -> None:
+def test_the_tile_layout_matches_the_example_of_the_specification() -> None:
     """70,000 entries: 273 full tiles and one of 112, one full and one of 17, one of 1."""
     files = tile_files(view_of([b"%d" % number for number in range(70_000)]))
     tiles = [path for path in files if not path.startswith(("tile/entries", "checkpoint"))]
@@ -147,7 +147,7 @@ def test_the_layout_is_that_of_the_example_in_the_specification() -> None:
     assert tile_path(1234067) == "x001/x234/067"
 
 
-def test_one_flipped_byte_of_any_file_is_refused() -> None:
+def test_an_independent_client_refuses_a_flipped_byte_in_any_tile_file() -> None:
     files = tile_files(view_of([b"entry %d" % number for number in range(258)]))
     for path, content in files.items():
         for at in {0, len(content) // 2, len(content) - 2}:
@@ -157,14 +157,14 @@ def test_one_flipped_byte_of_any_file_is_refused() -> None:
                 entries_of({**files, path: bytes(altered)}, KEY)
 
 
-def test_a_log_without_a_checkpoint_or_with_an_entry_too_long_has_no_tiles() -> None:
+def test_a_log_without_a_checkpoint_or_with_a_too_long_entry_has_no_tiles() -> None:
     with pytest.raises(VerificationError, match="expected at most 65535"):
         tile_files(view_of([b"x" * 65_536]))
     with pytest.raises(VerificationError, match="no checkpoint covers any entry"):
         tile_files(view_of([]))
 
 
-def test_the_published_log_becomes_tiles_and_an_altered_one_does_not(
+def test_log_tiles_writes_the_published_log_and_refuses_an_altered_one(
     ring: Keyring, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     start(ring, "run-1")
@@ -186,7 +186,7 @@ def test_the_published_log_becomes_tiles_and_an_altered_one_does_not(
 
 @pytest.fixture
 def witness(ring: Keyring, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """``witness("cosign")``: exit code and what was printed."""
+    """``witness("cosign")``: exit code and output."""
     key = tmp_path / "w1.key"
     key.write_bytes(SEED.pem())
     key.chmod(0o600)
@@ -206,7 +206,7 @@ def name_of(printed: str) -> str:
     return printed.rpartition("--witness ")[2].strip()
 
 
-def test_a_witness_cosigns_and_a_client_that_is_not_ours_verifies_it(witness: Any, folder: Path) -> None:
+def test_an_independent_client_verifies_the_cosignature_of_a_witness(witness: Any, folder: Path) -> None:
     before = (folder / "checkpoint").read_bytes()
     code, printed = witness("cosign")
     data, key = (folder / "checkpoint").read_bytes(), name_of(printed)
@@ -232,7 +232,7 @@ def test_one_flipped_byte_of_the_cosignature_is_refused(witness: Any, folder: Pa
             signed_note(path.read_bytes(), key, cosigned=True)
 
 
-def test_a_witness_cosigns_no_other_past_and_nothing_older(
+def test_a_witness_does_not_cosign_a_rewritten_or_older_log(
     witness: Any, ring: Keyring, folder: Path, tmp_path: Path
 ) -> None:
     assert witness("cosign")[0] == 0
