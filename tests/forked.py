@@ -138,14 +138,14 @@ class Popen(subprocess.Popen[Any]):
             socket.send_fds(link, [SIZE.pack(len(raw))], [n if end == -1 else end for n, end in enumerate(there)])
             link.sendall(raw)
             self._link = link.detach()
-        self.pid = self._told("start")
+        self.pid = self._read_number("start")
         self._child_created = True
         for end in {theirs for ours, theirs in zip(here, there, strict=True) if ours != -1}:
             os.close(end)
         if getattr(self, "_devnull", None) is not None:
             os.close(self._devnull)  # type: ignore[attr-defined]
 
-    def _told(self, what: str) -> int:
+    def _read_number(self, what: str) -> int:
         """Read a number from the server."""
         raw = os.read(self._link, SIZE.size)
         if not raw:
@@ -168,7 +168,7 @@ class Popen(subprocess.Popen[Any]):
         if self.returncode is None and select.select([self._link], [], [], timeout)[0]:
             with self._waitpid_lock:  # type: ignore[attr-defined]
                 if self.returncode is None:
-                    self.returncode = self._told("end")
+                    self.returncode = self._read_number("end")
         return self.returncode
 
     def __del__(self) -> None:

@@ -38,7 +38,7 @@ def register() -> None:
     App.assemble_argument_collection = assembled  # type: ignore[method-assign]
     core.create_bound_arguments = bound
     for name in ("negatives", "_negatives_hint"):
-        setattr(Argument, name, property(kept(getattr(Argument, name).fget)))
+        setattr(Argument, name, property(cached(getattr(Argument, name).fget)))
     Argument.convert_and_validate = once_without_tokens(Argument.convert_and_validate)  # type: ignore[method-assign]
     Parameter.get_negatives = cache_of_parameters(Parameter.get_negatives)  # type: ignore[method-assign]
     for module in (_convert, _argument, _collection, field_info, parameter):
@@ -53,7 +53,7 @@ validator = pydantic.TypeAdapter
 
 def bound(*arguments: Any, **settings: Any) -> Any:
     """Bind a command line with cached validators."""
-    pydantic.TypeAdapter = kept_validator  # type: ignore[assignment, misc]
+    pydantic.TypeAdapter = cached_validator  # type: ignore[assignment, misc]
     try:
         return bind(*arguments, **settings)
     finally:
@@ -61,11 +61,11 @@ def bound(*arguments: Any, **settings: Any) -> Any:
 
 
 @cache
-def kept_validator(of: Any) -> Any:
+def cached_validator(of: Any) -> Any:
     return validator(of)
 
 
-def kept(read: Callable[[Argument], Any]) -> Callable[[Argument], Any]:
+def cached(read: Callable[[Argument], Any]) -> Callable[[Argument], Any]:
     """Return a function that caches what is read of an argument by its field and parameter."""
     known: dict[tuple[int, int], tuple[object, object, Any]] = {}
 

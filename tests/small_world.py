@@ -85,7 +85,7 @@ from bench.engine import execute, resumed_plan
 from bench.plan import make_plan
 from bench.settings import Environment
 
-class Said:
+class PrintingObserver:
     def launched(self, progress): print("launched", progress.run_id, flush=True)
     def stopping(self, reason, in_flight): print("stopping", reason.value, in_flight, flush=True)
     def finished(self, outcome): print("done", outcome.status.value, outcome.exit_code, flush=True)
@@ -94,9 +94,9 @@ async def main(workspace, flags, resume):
     catalog, environment = Catalog.load(workspace), Environment.load(workspace)
     if resume:
         folder, plan = await resumed_plan(resume, catalog=catalog, flags=flags, environment=environment)
-        return await execute(plan, environment=environment, observer=Said(), resume=folder)
+        return await execute(plan, environment=environment, observer=PrintingObserver(), resume=folder)
     plan = make_plan(catalog, RunRequest.combine(None, flags), environment)
-    return await execute(plan, environment=environment, observer=Said())
+    return await execute(plan, environment=environment, observer=PrintingObserver())
 
 outcome = anyio.run(main, Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)
 sys.exit(outcome.exit_code)
@@ -196,7 +196,7 @@ def wait_for(holds: Callable[[], bool], *, seconds: float = 120) -> None:
     """Wait until a condition is true."""
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "it never came to hold"
+        assert time.monotonic() < deadline, f"the condition is still false after {seconds:g} s"
         time.sleep(0.02)
 
 
@@ -214,13 +214,13 @@ def ended(process: subprocess.Popen[str]) -> int:
 
 def row(corpus: int, items: int, sessions: int) -> dict[str, object]:
     """Return one conversation: fact I is in session I modulo the number of sessions."""
-    told: list[list[dict[str, str]]] = [[] for _ in range(sessions)]
+    turns_by_session: list[list[dict[str, str]]] = [[] for _ in range(sessions)]
     asked = []
     for number in range(items):
         name, code = f"K{corpus}x{number}", f"W{corpus}y{number}"
         at = number % sessions
         turn = f"c{corpus}t{number}"
-        told[at].append({"role": "user", "content": f"The vault {name} opens with {code}", "id": turn})
+        turns_by_session[at].append({"role": "user", "content": f"The vault {name} opens with {code}", "id": turn})
         asked.append(
             {
                 "id": f"c{corpus}q{number}",
@@ -230,11 +230,11 @@ def row(corpus: int, items: int, sessions: int) -> dict[str, object]:
                 "type": "one" if number % 2 else "two",
             }
         )
-    for number, turns in enumerate(told):
+    for number, turns in enumerate(turns_by_session):
         turns.append({"role": "assistant", "content": f"Noted in c{corpus} part {number}", "id": f"c{corpus}e{number}"})
     return {
         "id": f"c{corpus}",
-        "sessions": told,
+        "sessions": turns_by_session,
         "dates": [f"2024-{1 + day // 28:02d}-{day % 28 + 1:02d} 10:00" for day in range(sessions)],
         "session_ids": [f"answer_{corpus}_{number}" for number in range(sessions)],
         "qa": asked,

@@ -86,8 +86,8 @@ def test_fork_reads_settings_from_a_run_file(bench: Bench, results: Results, tmp
 def test_retry_of_a_run_without_failed_items_reports_nothing_to_retry(bench: Bench) -> None:
     bench("run", "-q", "--providers", "bm25", "--limit", "4", "--run-id", "r")
     assert "nothing to retry" in bench("retry", "r").stderr
-    told = json.loads(bench("retry", "r", "--json").stdout)
-    assert told == {
+    output = json.loads(bench("retry", "r", "--json").stdout)
+    assert output == {
         "event": "done", "run_id": "r", "status": "complete", "exit_code": 0, "jobs": [], "resume": None,
         "cost_usd": "0", "cost_unknown_calls": 0,
         "message": "nothing to retry: no selected item has the state error or not_ready",

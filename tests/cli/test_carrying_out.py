@@ -21,16 +21,16 @@ def test_a_failed_gate_is_reported_on_stderr_and_as_exit_code_4_in_the_json(benc
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         ("/no/such/program x", "--on-end: /no/such/program: No such file or directory\n"),
         ("sh -c 'exit 7'", "--on-end: sh ended with exit code 7\n"),
     ],
 )
 def test_a_failure_of_the_on_end_command_is_reported_and_leaves_the_exit_code(
-    bench: Bench, command: str, told: str
+    bench: Bench, command: str, message: str
 ) -> None:
-    assert bench(*RUN, "--on-end", command).stderr.endswith(told)
+    assert bench(*RUN, "--on-end", command).stderr.endswith(message)
 
 
 def test_on_end_gets_the_exit_code_of_the_failed_gate(bench: Bench, tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_run_with_download_fetches_missing_data_before_the_plan(bench: Bench, tm
     )
     flags = ("run", "--benchmarks", "far", "--providers", "no-memory", "--run-id", "r")
     assert "bench download far" in bench(*flags, check=2).stderr
-    told = bench(*flags, "--download", check=None)
-    assert told.returncode in (2, 3)
-    assert "far: license unknown, from http://127.0.0.1:9/rows.jsonl\n" in told.stderr
+    output = bench(*flags, "--download", check=None)
+    assert output.returncode in (2, 3)
+    assert "far: license unknown, from http://127.0.0.1:9/rows.jsonl\n" in output.stderr
     copy = tmp_path / "copy.jsonl"
     copy.write_text('{"id": "1", "q": "q", "a": "a", "c": "c"}\n')
     brought = bench("download", "far", "--from", "copy.jsonl")
@@ -102,8 +102,8 @@ def test_run_with_download_fetches_missing_data_before_the_plan(bench: Bench, tm
 
 
 def test_a_missing_env_file_is_an_error_and_a_loaded_one_is_reported(bench: Bench, tmp_path: Path) -> None:
-    told = bench(*RUN, "--env-file", "no.env", check=2).stderr
-    assert told == "error: no such file: no.env\nhint: name an existing file with --env-file\n"
+    output = bench(*RUN, "--env-file", "no.env", check=2).stderr
+    assert output == "error: no such file: no.env\nhint: name an existing file with --env-file\n"
     (tmp_path / "my.env").write_text("A=1\n")
     assert ("variables from my.env (variables of the environment take precedence)\n") in bench(
         *RUN, "--env-file", "my.env"
@@ -114,15 +114,15 @@ def test_log_file_gets_all_events_and_its_folder_must_exist(bench: Bench, tmp_pa
     bench(*RUN, "--log-file", "all.log")
     events = [json.loads(line)["event"] for line in (tmp_path / "all.log").read_text().splitlines()]
     assert events[0] == "run_started" and events[-1] == "run_ended"
-    told = bench(*RUN, "--log-file", "no/all.log", check=2).stderr
-    assert told == "error: --log-file no/all.log: no such folder no\nhint: create the folder first\n"
+    output = bench(*RUN, "--log-file", "no/all.log", check=2).stderr
+    assert output == "error: --log-file no/all.log: no such folder no\nhint: create the folder first\n"
 
 
 @pytest.mark.parametrize("name", ["fork", "retry", "rescore"])
 def test_fork_retry_and_rescore_of_an_unknown_run_name_the_run(bench: Bench, name: str) -> None:
     words = {"fork": ("--from", "answer"), "retry": (), "rescore": ()}[name]
-    told = bench(name, "nobody", *words, check=2).stderr
-    assert told.splitlines()[0] == 'error: there is no run "nobody"'
+    output = bench(name, "nobody", *words, check=2).stderr
+    assert output.splitlines()[0] == 'error: there is no run "nobody"'
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,6 @@ def test_fork_rejects_flags_that_would_change_stored_results(
 @pytest.mark.parametrize(("phase", "what"), [("answer", "search result"), ("evaluate", "answer")])
 def test_fork_of_a_run_without_stored_results_is_rejected(bench: Bench, phase: str, what: str) -> None:
     bench(*RUN, "--phases", "ingest,index")
-    told = bench("fork", "r", "--from", phase, "--run-id", "f", check=2).stderr
-    assert told == f"error: run r has no stored {what}s\nhint: bench run starts a new run\n"
+    output = bench("fork", "r", "--from", phase, "--run-id", "f", check=2).stderr
+    assert output == f"error: run r has no stored {what}s\nhint: bench run starts a new run\n"
     assert not Path("checkpoints/f").exists()

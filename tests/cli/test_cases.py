@@ -89,9 +89,9 @@ def test_describe_shows_the_expected_document_of_a_case(case: Case) -> None:
 @cases_with("error")
 def test_validate_and_run_reject_a_malformed_case_with_exit_code_2_and_without_a_journal(case: Case) -> None:
     error = case.expect["error"]
-    _, told = case.bench("validate", str(case.folder / error["config"]), code=error["exit"])
+    _, output = case.bench("validate", str(case.folder / error["config"]), code=error["exit"])
     for text in error["contains"]:
-        assert text in told
+        assert text in output
     case.bench("run", "--benchmarks", case.benchmark, "--providers", "bm25", "--answering-model", "none", code=2)
     assert not list(case.folder.glob("checkpoints/*/journal.sqlite"))
 

@@ -43,9 +43,9 @@ def test_an_error_in_a_config_of_any_kind_has_line_and_column(
 
 
 def test_an_unset_variable_is_a_note_until_the_workspace_defines_it(bench: Bench, tmp_path: Path) -> None:
-    told = "the environment variable LOCKED_KEY is not set, but a run needs it"
+    output = "the environment variable LOCKED_KEY is not set, but a run needs it"
     notes = checked(bench, tmp_path, "providers", LOCKED + ENDPOINTS, code=0)["notes"]
-    assert sum(note.endswith(told) for note in notes) == 1
+    assert sum(note.endswith(output) for note in notes) == 1
     (tmp_path / ".env").write_text("LOCKED_KEY=a-word-of-this-test\n")
     notes = checked(bench, tmp_path, "providers", LOCKED + ENDPOINTS, code=0)["notes"]
     assert not any("LOCKED_KEY" in note for note in notes)

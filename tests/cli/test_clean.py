@@ -259,7 +259,7 @@ def test_clean_with_forget_clears_the_namespaces_of_the_other_providers(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("--forget", "fautly"),
@@ -279,9 +279,9 @@ def test_clean_with_forget_clears_the_namespaces_of_the_other_providers(
     ],
 )
 def test_moved_and_forget_reject_a_provider_without_data_of_the_run_and_each_other(
-    bench: Bench, world: World, words: tuple[str, ...], told: str
+    bench: Bench, world: World, words: tuple[str, ...], message: str
 ) -> None:
-    assert bench("clean", "r", *words, "--yes", check=2).stderr == told
+    assert bench("clean", "r", *words, "--yes", check=2).stderr == message
     assert held(world) == 2
 
 
@@ -317,14 +317,15 @@ def test_clean_without_yes_shows_what_would_be_abandoned_and_why_it_would_be_rej
 ) -> None:
     given_up = "r: 2 namespaces would be abandoned without clearing them; "
     assert f"{given_up}the journal records this\n" in bench("clean", "r", "--orphans", "--forget", "faulty").stderr
-    told = bench("clean", "r", "--forget", "faulty").stderr
-    assert f"{given_up}no record is kept, because the journal is deleted\n" in told
+    output = bench("clean", "r", "--forget", "faulty").stderr
+    assert f"{given_up}no record is kept, because the journal is deleted\n" in output
     monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
-    told = bench("clean", "--orphans").stderr
+    output = bench("clean", "--orphans").stderr
     assert (
-        "r: --yes would be refused: the namespaces of run r " in told and f"{world.url} -> http://127.0.0.1:9" in told
+        "r: --yes would be refused: the namespaces of run r " in output
+        and f"{world.url} -> http://127.0.0.1:9" in output
     )
-    assert "bench clean r --orphans --moved faulty" in told and held(world) == 2
+    assert "bench clean r --orphans --moved faulty" in output and held(world) == 2
     assert "refused" not in bench("clean", "--orphans", "--moved", "faulty").stderr
 
 

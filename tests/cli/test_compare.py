@@ -57,8 +57,8 @@ def test_compare_by_provider_name_takes_the_newest_run_and_prints_it(bench: Benc
 
 
 def test_compare_rejects_sides_with_different_settings_unless_forced(bench: Bench, five: None) -> None:
-    told = bench("compare", "r:bm25", "five:bm25", check=2).stderr
-    assert "k: A has 10, B has 5" in told
+    output = bench("compare", "r:bm25", "five:bm25", check=2).stderr
+    assert "k: A has 10, B has 5" in output
     assert "NOT LIKE FOR LIKE" in bench("compare", "r:bm25", "five:bm25", "--force").stdout
 
 

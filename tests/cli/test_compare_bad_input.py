@@ -104,13 +104,13 @@ REFUSED = {
 def test_sides_that_are_not_comparable_are_rejected_with_each_difference_and_marked_if_forced(
     bench: Bench, tmp_path: Path, case: str
 ) -> None:
-    *jobs, told = REFUSED[case]
+    *jobs, output = REFUSED[case]
     named = write(tmp_path, *jobs)
     done = bench("compare", *named, check=2)
     assert done.stdout == "" and done.stderr.count("\n  ") + 2 == done.stderr.count("\n")
-    assert told in done.stderr and "--force" in done.stderr
+    assert output in done.stderr and "--force" in done.stderr
     refusal = json.loads(bench("compare", *named, "--json", check=2).stdout)["error"]
-    assert refusal["kind"] == "usage" and told in refusal["message"] and refusal["hint"]
+    assert refusal["kind"] == "usage" and output in refusal["message"] and refusal["hint"]
     text = bench("compare", *named, "--force").stdout
     assert text.startswith("conclusion: NOT LIKE FOR LIKE, do not quote: ")
     assert re.search(r"^NOT LIKE FOR LIKE \| facts 1", text, re.MULTILINE)
@@ -154,9 +154,9 @@ def test_an_invalid_argument_of_compare_is_an_error_of_two_lines_and_prints_no_r
     bench: Bench, tmp_path: Path, case: str
 ) -> None:
     write(tmp_path, side("x", MIXED), side("y", OTHER))
-    arguments, told = ARGUMENTS[case]
+    arguments, output = ARGUMENTS[case]
     done = bench("compare", *arguments, check=2)
-    assert told in done.stderr and done.stderr.count("\n") == 2 and done.stdout == ""
+    assert output in done.stderr and done.stderr.count("\n") == 2 and done.stdout == ""
 
 
 def test_the_regression_gate_prints_the_difference_whether_it_passes_or_fails(bench: Bench, tmp_path: Path) -> None:

@@ -53,9 +53,9 @@ def test_validate_and_run_reject_a_row_without_memories(bench: Bench) -> None:
     schema = "  context: {field: context, type: object}\n  answer: answer\n"
     path = put("hotpot", [HOTPOT | {"q": "?"}], schema)
     for command in (("validate", path), ("run", "--benchmarks", "hotpot", "--providers", "bm25", "--run-id", "h")):
-        told = bench(*command, check=2)
-        assert 'context has title, sentences; none matches sessionPattern "session_*" (row 5a1)' in told.stderr
-        assert "$.context.sentences" in told.stderr
+        output = bench(*command, check=2)
+        assert 'context has title, sentences; none matches sessionPattern "session_*" (row 5a1)' in output.stderr
+        assert "$.context.sentences" in output.stderr
 
 
 def test_new_maps_parallel_lists_and_their_evidence(bench: Bench) -> None:
@@ -69,8 +69,8 @@ def test_new_maps_parallel_lists_and_their_evidence(bench: Bench) -> None:
 
 def test_a_conversation_that_several_rows_repeat_is_ingested_once(bench: Bench) -> None:
     path = put("same", [row(1), row(2), row(3, talk=TALK[:1], ids=["s1"])], extra="corpus: {field: c}\n")
-    told = bench("validate", path)
-    assert "3 sessions occur again in other rows of their corpus and are ingested once" in told.stdout + told.stderr
+    output = bench("validate", path)
+    assert "3 sessions occur again in other rows of their corpus and are ingested once" in output.stdout + output.stderr
     found = json.loads(bench("describe", "same", "--json").stdout)
     assert (found["items"], found["sessions"], found["memories"]) == (3, 2, 2)
     assert found["flags"] == {"session_joined": 3}
@@ -78,10 +78,10 @@ def test_a_conversation_that_several_rows_repeat_is_ingested_once(bench: Bench) 
 
 def test_two_different_sessions_with_the_same_id_are_rejected_with_both_rows(bench: Bench) -> None:
     path = put("other", [row(1), row(2, talk=[TALK[1], TALK[0]])], extra="corpus: {field: c}\n")
-    told = bench("validate", path, check=2).stderr
-    assert 'has a session "s1" of corpus "x"' in told
-    assert "other.jsonl:1 (row r1)" in told
-    assert "other.jsonl:2" in told
+    output = bench("validate", path, check=2).stderr
+    assert 'has a session "s1" of corpus "x"' in output
+    assert "other.jsonl:1 (row r1)" in output
+    assert "other.jsonl:2" in output
 
 
 def test_flags_and_ids_of_a_row_apply_to_that_row_only(bench: Bench) -> None:
@@ -118,9 +118,9 @@ def test_an_abstention_field_is_read_as_its_rule_defines(
 
 def test_an_abstention_field_named_answerable_needs_equals_false(bench: Bench) -> None:
     path = put("inverted", [row(1, answerable=True)], extra="abstention: {field: answerable}\n")
-    told = bench("validate", path, check=2).stderr
-    assert 'abstention.field "answerable" seems to be true for items that have an answer' in told
-    assert "equals: false" in told
+    output = bench("validate", path, check=2).stderr
+    assert 'abstention.field "answerable" seems to be true for items that have an answer' in output
+    assert "equals: false" in output
 
 
 def test_an_abstention_value_that_is_not_a_boolean_is_rejected(bench: Bench) -> None:
@@ -155,8 +155,8 @@ def test_a_turn_without_a_date_is_counted_and_ingested(bench: Bench) -> None:
     talk = [[{"role": "user", "content": "x", "at": "2024-01-01"}, {"role": "user", "content": "y", "at": None}]]
     schema = "  answer: a\n  context:\n    field: talk\n    type: array\n"
     schema += "    itemSchema: {content: content, role: role, date: at}\n"
-    told = bench("validate", put("turns", [row(1, talk=talk)], schema))
-    assert "1 turn has no date and is ingested without a date" in told.stdout + told.stderr
+    output = bench("validate", put("turns", [row(1, talk=talk)], schema))
+    assert "1 turn has no date and is ingested without a date" in output.stdout + output.stderr
 
 
 # -------------------------------------------------------------------- messages
@@ -166,8 +166,8 @@ def test_a_nested_field_without_its_root_gets_a_hint_with_the_whole_path(bench: 
     path = put("dots", [row(1, meta={"answer": "blue"})], CHAT.replace("answer: a", "answer: meta.answer"))
     assert 'write "$.meta.answer"' in bench("validate", path, check=2).stderr
     path = put("note", [row(1, meta={"kind": "x"})], CHAT + "  metadata: {kind: meta.kind}\n")
-    told = bench("validate", path)
-    assert 'write "$.meta.kind"' in told.stdout + told.stderr
+    output = bench("validate", path)
+    assert 'write "$.meta.kind"' in output.stdout + output.stderr
 
 
 @pytest.mark.parametrize(
@@ -188,15 +188,15 @@ def test_a_nested_field_without_its_root_gets_a_hint_with_the_whole_path(bench: 
 def test_a_malformed_data_file_is_rejected_with_its_line(bench: Bench, raw: bytes, parts: list[str]) -> None:
     path = put("m", [])
     Path("datasets/m.jsonl").write_bytes(raw)
-    told = bench("validate", path, check=2).stderr
-    assert all(part in told for part in parts), told
+    output = bench("validate", path, check=2).stderr
+    assert all(part in output for part in parts), output
 
 
 def test_evidence_that_matches_no_session_or_turn_is_counted(bench: Bench) -> None:
     path = put("lost", [row(1, gold=["S1"]), row(2, gold=["s1"])], extra="evidence: {sessionIdsField: gold}\n")
-    told = bench("validate", path)
-    assert "1 item has evidence that is neither a session nor a turn of the history" in told.stdout + told.stderr
-    assert '"S1" of item "r1"' in told.stdout + told.stderr
+    output = bench("validate", path)
+    assert "1 item has evidence that is neither a session nor a turn of the history" in output.stdout + output.stderr
+    assert '"S1" of item "r1"' in output.stdout + output.stderr
 
 
 # ------------------------------------------------------------------- bench new

@@ -81,8 +81,8 @@ def progress_lines(done: Any) -> list[str]:
 def test_doctor_prints_each_step_to_stderr_and_only_json_to_stdout(bench: Bench) -> None:
     done = bench("doctor", "bm25", "--json")
     names = [f"doctor: {check['name']}" for check in json.loads(done.stdout)["checks"]]
-    told = [line for line in progress_lines(done) if not line.startswith("doctor: clearing")]
-    assert told == ["doctor: opening", *names, "doctor: ok"]
+    output = [line for line in progress_lines(done) if not line.startswith("doctor: clearing")]
+    assert output == ["doctor: opening", *names, "doctor: ok"]
     assert progress_lines(bench("doctor", "bm25", "-q")) == []
 
 

@@ -52,9 +52,9 @@ def test_a_gate_accepts_every_alias_of_its_metric(tmp_path: Path, name: str) -> 
 def test_a_gate_with_an_unknown_metric_or_invalid_number_is_rejected(
     tmp_path: Path, gate: str, text: str, hint: str
 ) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         check_gates(planned(tmp_path, gate))
-    assert (str(told.value), told.value.hint) == (text, hint)
+    assert (str(caught.value), caught.value.hint) == (text, hint)
 
 
 def test_a_gate_accepts_a_metric_added_with_metrics(tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_a_gate_passes_at_exactly_its_value(tmp_path: Path, gate: str, missed: b
 def test_each_job_must_pass_each_gate(tmp_path: Path) -> None:
     both = {"record": record("x", **measuring("accuracy", "mrr")), "more": {"mrr": dict.fromkeys(RIGHT, 0.5)}}
     report = reported(tmp_path, Job(record=OWN, values=dict.fromkeys(RIGHT, 1.0)), Job(values=RIGHT, **both))  # type: ignore[arg-type]
-    told = missed_gates(planned(tmp_path, "accuracy=0.8", "mrr=0.4"), report)
-    assert told == [
+    output = missed_gates(planned(tmp_path, "accuracy=0.8", "mrr=0.4"), report)
+    assert output == [
         "gate failed: facts x x: accuracy = 0.75, expected at least 0.8",
         "gate failed: facts x bm25: mrr = None, expected at least 0.4",
     ]
@@ -88,8 +88,8 @@ def test_each_job_must_pass_each_gate(tmp_path: Path) -> None:
 def test_an_invalid_job_fails_every_gate(tmp_path: Path) -> None:
     report = reported(tmp_path, Job(record=OWN, values={"q1": 1.0, "q2": None}))
     assert not report.jobs[0].valid
-    (told,) = missed_gates(planned(tmp_path, "accuracy=0"), report)
-    assert told == "gate failed: facts x bm25: accuracy = None, expected at least 0"
+    (output,) = missed_gates(planned(tmp_path, "accuracy=0"), report)
+    assert output == "gate failed: facts x bm25: accuracy = None, expected at least 0"
 
 
 def test_without_gates_no_gate_fails(tmp_path: Path) -> None:

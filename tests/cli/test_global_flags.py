@@ -88,9 +88,9 @@ def test_each_display_is_accepted(display: str) -> None:
     ],
 )
 def test_an_invalid_flag_value_is_rejected_with_the_allowed_ones(words: list[str], text: str, hint: str) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         split(words)
-    assert (str(told.value), told.value.hint) == (text, hint)
+    assert (str(caught.value), caught.value.hint) == (text, hint)
 
 
 @each_row(

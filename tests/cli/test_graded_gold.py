@@ -111,8 +111,8 @@ def test_a_grade_that_is_not_a_number_is_rejected_with_its_row(
     file = tmp_path / "datasets" / "qrels.tsv"
     first, second, *rest = file.read_text().splitlines()
     file.write_text("\n".join([first, second.rpartition("\t")[0] + f"\t{score}", *rest]))
-    told = bench("describe", "graded", check=2).stderr
-    assert "datasets/qrels.tsv:2: score " in told and "joined by data.with.gold" in told
+    output = bench("describe", "graded", check=2).stderr
+    assert "datasets/qrels.tsv:2: score " in output and "joined by data.with.gold" in output
 
 
 def test_a_grade_without_a_reference_is_rejected(

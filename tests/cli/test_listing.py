@@ -80,9 +80,9 @@ def test_list_accepts_kinds_and_tags_in_any_order(line: str, kinds: list[str], t
     ],
 )
 def test_an_unknown_argument_of_list_is_rejected_with_the_usage(line: str, text: str) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         read_flags(line.split())
-    assert (str(told.value), told.value.hint) == (text, HINT)
+    assert (str(caught.value), caught.value.hint) == (text, HINT)
 
 
 TAGS = some.frozensets(some.sampled_from("abcd"))

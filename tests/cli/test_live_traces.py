@@ -17,8 +17,8 @@ import pytest
 from bench.cli.live_traces import send_traces
 from bench.journal import Journal, RunState
 from tests.cli.conftest import Bench
+from tests.full_journal import ItemData, rows_of, write_run
 from tests.small_journal import record
-from tests.told_journal import Told, rows_of, told
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 Sent = list[tuple[dict[str, Any], Any]]
@@ -57,7 +57,7 @@ def collecting(status: int = 200) -> Iterator[tuple[str, Sent]]:
 
 
 def test_a_collector_receives_the_spans_that_otlp_json_writes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    anyio.run(told, Path(), "r1", [(record("x"), [Told(item="q1"), Told(item="q2")])])
+    anyio.run(write_run, Path(), "r1", [(record("x"), [ItemData(item="q1"), ItemData(item="q2")])])
     with collecting() as (url, sent):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         assert "2 traces sent" in bench("export", "r1", "--format", "otlp").stderr
@@ -79,7 +79,7 @@ async def test_export_follow_sends_the_spans_of_items_that_end_later_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = record("x")
-    folder = await told(tmp_path, "r1", [(one, [Told(item="q1")])], state=RunState.PAUSED, planned=3)
+    folder = await write_run(tmp_path, "r1", [(one, [ItemData(item="q1")])], state=RunState.PAUSED, planned=3)
     monkeypatch.setattr("bench.cli.live_traces.EVERY_S", 0.01)
     with collecting() as (url, sent):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
@@ -91,7 +91,7 @@ async def test_export_follow_sends_the_spans_of_items_that_end_later_once(
             await journal.set_state(RunState.RUNNING)
             tasks.start_soon(_follow, folder)
             for name in ("q2", "q3"):
-                for row in rows_of(one, Told(item=name)):
+                for row in rows_of(one, ItemData(item=name)):
                     await journal.append_durable(row)
                 with anyio.fail_after(60):
                     while f"item {name}" not in items():
@@ -107,7 +107,7 @@ async def _follow(folder: Path) -> None:
 def test_a_rejecting_collector_and_follow_without_otlp_are_errors(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    anyio.run(told, Path(), "r1", [(record("x"), [Told(item="q1")])])
+    anyio.run(write_run, Path(), "r1", [(record("x"), [ItemData(item="q1")])])
     with collecting(400) as (url, _):
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         assert "did not accept 4 spans of 1 item" in bench("export", "r1", "--format", "otlp", check=2).stderr

@@ -156,14 +156,15 @@ def test_clean_older_than_selects_by_modification_time_of_the_journal(
 
 @pytest.mark.parametrize("span", ["", "d", "30", "3w", "-1d", "1.5d", "²d", "d30", "999999d"])
 def test_clean_older_than_rejects_an_invalid_duration(bench: Bench, span: str) -> None:
-    told = bench("clean", "--older-than", span, check=2).stderr.splitlines()
-    assert told[0] == f"error: --older-than {span}: expected a time such as 30d, 12h or 90m" or span == "-1d"
+    output = bench("clean", "--older-than", span, check=2).stderr.splitlines()
+    assert output[0] == f"error: --older-than {span}: expected a time such as 30d, 12h or 90m" or span == "-1d"
 
 
 def test_clean_without_a_run_is_an_error(bench: Bench) -> None:
-    told = bench("clean", check=2).stderr
+    output = bench("clean", check=2).stderr
     assert (
-        told == "error: no run was given\nhint: name a run (bench clean RUN_ID), or use --older-than 30d or --orphans\n"
+        output
+        == "error: no run was given\nhint: name a run (bench clean RUN_ID), or use --older-than 30d or --orphans\n"
     )
 
 
@@ -175,9 +176,9 @@ def test_clean_without_matching_runs_reports_nothing_to_clean(bench: Bench) -> N
 def test_clean_does_not_delete_a_running_run(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     with held(folder):
-        told = bench("clean", "r", "--yes", check=6).stderr
+        output = bench("clean", "r", "--yes", check=6).stderr
         assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
-    assert told == f"error: run r is locked by pid {os.getpid()} on {platform.node()}\nhint: bench pause r first\n"
+    assert output == f"error: run r is locked by pid {os.getpid()} on {platform.node()}\nhint: bench pause r first\n"
     assert folder.is_dir()
 
 
@@ -187,9 +188,9 @@ def test_clean_never_deletes_files_next_to_a_copied_journal(bench: Bench, tmp_pa
     downloads.mkdir()
     (downloads / "journal.sqlite").write_bytes((write(tmp_path) / "journal.sqlite").read_bytes())
     (downloads / "thesis.txt").write_text("mine")
-    told = bench("clean", name, "--yes", check=2).stderr
+    output = bench("clean", name, "--yes", check=2).stderr
     assert (
-        told == f"error: {name} is not a run of this workspace\nhint: name a run that bench list runs shows; bench "
+        output == f"error: {name} is not a run of this workspace\nhint: name a run that bench list runs shows; bench "
         "clean deletes no folder outside the workspace\n"
     )
     assert (downloads / "thesis.txt").read_text() == "mine"
@@ -207,10 +208,10 @@ def test_clean_accepts_the_path_of_a_journal(bench: Bench, tmp_path: Path) -> No
 @pytest.mark.parametrize("into", ["", ".x", "a/b", "../x", "x" * 101, "é"])
 def test_merge_rejects_an_invalid_run_id(bench: Bench, tmp_path: Path, into: str) -> None:
     write(tmp_path)
-    told = bench("merge", "r", "--into", into, check=2).stderr
+    output = bench("merge", "r", "--into", into, check=2).stderr
     assert (
         f"--into {into}: a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot"
-        in told
+        in output
     )
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["r"]
 
@@ -218,8 +219,8 @@ def test_merge_rejects_an_invalid_run_id(bench: Bench, tmp_path: Path, into: str
 def test_merge_into_an_existing_run_is_rejected(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
     before = (folder / "journal.sqlite").read_bytes()
-    told = bench("merge", "r", "--into", "r", check=2).stderr
-    assert told == "error: run r exists already\nhint: choose another name\n"
+    output = bench("merge", "r", "--into", "r", check=2).stderr
+    assert output == "error: run r exists already\nhint: choose another name\n"
     assert (folder / "journal.sqlite").read_bytes() == before
 
 
@@ -278,6 +279,6 @@ def test_commands_that_write_or_need_an_ended_run_name_the_process_that_holds_it
     folder = tmp_path / "checkpoints/r"
     key = ("--key", str(tmp_path / "keys/default.key")) if words[0] == "sign" else ()
     with held(folder):
-        told = bench(*words, *key, check=6).stderr
-    assert f"error: run r is locked by pid {os.getpid()} on {platform.node()}" in told
+        output = bench(*words, *key, check=6).stderr
+    assert f"error: run r is locked by pid {os.getpid()} on {platform.node()}" in output
     assert not (tmp_path / "checkpoints/m").exists() and folder.is_dir()

@@ -200,9 +200,9 @@ def test_a_long_failure_is_shortened_in_the_note(bench: Bench, tmp_path: Path) -
     assert "x" * 199 + "…" in note and "x" * 200 not in note
 
 
-@pytest.mark.parametrize(("state", "said"), [("partial", "| partial |"), ("stopped", "| partial (stopped) |")])
-def test_a_partial_run_is_marked_partial_once(bench: Bench, tmp_path: Path, state: str, said: str) -> None:
+@pytest.mark.parametrize(("state", "message"), [("partial", "| partial |"), ("stopped", "| partial (stopped) |")])
+def test_a_partial_run_is_marked_partial_once(bench: Bench, tmp_path: Path, state: str, message: str) -> None:
     from bench.journal import RunState
 
     anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values={"q": 1.0})], state=RunState(state)))
-    assert said in bench("results", "r").stdout
+    assert message in bench("results", "r").stdout

@@ -118,7 +118,7 @@ def test_a_job_whose_judge_passes_calibration_shows_its_rates_and_stays_valid(
 
 
 @each_row(
-    ("answering", "judge", "said"),
+    ("answering", "judge", "message"),
     [
         ("openai/gpt-4o", "openai/gpt-4o", "the answering model itself"),
         ("openai/gpt-4o", "azure/gpt-4.1-mini", "same family (gpt)"),
@@ -132,7 +132,7 @@ def test_a_job_whose_judge_passes_calibration_shows_its_rates_and_stays_valid(
     ],
 )
 def test_a_judge_of_the_family_of_the_answering_model_gets_a_note(
-    answering: str | None, judge: str, said: str | None
+    answering: str | None, judge: str, message: str | None
 ) -> None:
     found = same_family_note(answering, judge)
-    assert (said is None and found is None) or (said is not None and said in (found or ""))
+    assert (message is None and found is None) or (message is not None and message in (found or ""))

@@ -59,9 +59,9 @@ def test_the_new_sample_benchmark_runs_with_all_items_correct(bench: Bench) -> N
 
 @each_row("name", ["", "Mine", "-x", ".x", "a b", "a/b", "../x", "é", "x" * 65])
 def test_new_rejects_an_invalid_name_and_writes_no_file(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         write_new("provider", name, data=None, workspace=tmp_path)
-    assert (str(told.value), told.value.hint) == (f'"{name}" is not a valid name', NAMING)
+    assert (str(caught.value), caught.value.hint) == (f'"{name}" is not a valid name', NAMING)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -106,10 +106,10 @@ def test_new_provider_rejects_data(bench: Bench, tmp_path: Path) -> None:
 )
 def test_fields_with_known_names_are_mapped_without_a_guess(bench: Bench, tmp_path: Path, row: dict[str, Any]) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
-    said = [
+    text = [
         line.partition(": ")[0] for line in bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.splitlines()
     ]
-    assert said == ["mapped", "next"]
+    assert text == ["mapped", "next"]
     assert json.loads(bench("new", "benchmark", "mine2", "--from", "d.jsonl", "--json").stdout)["guesses"] == []
 
 
@@ -134,8 +134,8 @@ def test_a_field_without_a_known_name_is_reported_as_a_guess(
     (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
     lines = bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.splitlines()
     assert lines[0].startswith("mapped: itemId: ")
-    told = [line for line in lines if line.startswith("guessed: ")]
-    assert told == [f"guessed: {text}; correct the file if this is wrong" for text in guesses]
+    output = [line for line in lines if line.startswith("guessed: ")]
+    assert output == [f"guessed: {text}; correct the file if this is wrong" for text in guesses]
     assert json.loads(bench("new", "benchmark", "other", "--from", "d.jsonl", "--json").stdout)["guesses"] == guesses
 
 

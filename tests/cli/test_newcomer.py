@@ -107,21 +107,21 @@ def test_output_of_child_processes_is_not_in_the_json_event_stream(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (("--rate", "bm52.add=5/s"), "no job of this run has this endpoint"),
         (("--answer-prompt", "nowhere.txt"), "no such prompt file: nowhere.txt"),
     ],
 )
 def test_a_flag_that_would_have_no_effect_in_any_job_is_rejected(
-    bench: Bench, flags: tuple[str, ...], said: str
+    bench: Bench, flags: tuple[str, ...], message: str
 ) -> None:
     done = bench("run", "--providers", "bm25", "--limit", "1", *flags, check=2)
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (("--judge-model", "builtin/extractive"), "--judge-model has no effect"),
         (("--batch",), "--batch has no effect: this run calls no model endpoint"),
@@ -130,8 +130,8 @@ def test_a_flag_that_would_have_no_effect_in_any_job_is_rejected(
         (("--sample", "999"), "--sample 999: demo has 160 matching items, so all are used"),
     ],
 )
-def test_plan_notes_a_flag_without_effect(bench: Bench, flags: tuple[str, ...], said: str) -> None:
-    assert said in bench("plan", "--providers", "no-memory", *flags).stdout
+def test_plan_notes_a_flag_without_effect(bench: Bench, flags: tuple[str, ...], message: str) -> None:
+    assert message in bench("plan", "--providers", "no-memory", *flags).stdout
 
 
 def test_results_print_escape_codes_of_a_dataset_as_text(bench: Bench, tmp_path: Path) -> None:

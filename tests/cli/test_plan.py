@@ -66,8 +66,8 @@ def test_positional_arguments_equal_the_benchmark_and_provider_flags(bench: Benc
 def test_a_positional_name_combined_with_its_flag_is_rejected(
     bench: Bench, command: str, flags: tuple[str, ...]
 ) -> None:
-    told = bench(command, *flags, check=2).stderr
-    assert told == (
+    output = bench(command, *flags, check=2).stderr
+    assert output == (
         'error: "demo" cannot be combined with --benchmarks or --providers\n'
         "hint: give the names with or without flags\n"
     )
@@ -107,8 +107,8 @@ def test_a_flag_is_shown_with_its_parsed_value(
 
 
 def test_an_unknown_config_field_is_rejected_with_the_known_ones(bench: Bench) -> None:
-    told = bench("plan", "--providers", "bm25", "--limit", "2", "--set", "bm25.k1=1.5", check=2).stderr
-    assert told.startswith('error: --set bm25: unknown field "k1"\nhint: known fields: ')
+    output = bench("plan", "--providers", "bm25", "--limit", "2", "--set", "bm25.k1=1.5", check=2).stderr
+    assert output.startswith('error: --set bm25: unknown field "k1"\nhint: known fields: ')
 
 
 def test_the_tables_show_the_same_values_as_the_json(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,10 +171,10 @@ def test_plan_shows_the_same_embedding_model_as_the_results(bench: Bench, tmp_pa
     plan = make_plan(Catalog.load(tmp_path), request, DryRunEnvironment(values={}))
     assert shown == {one.provider: one.models.embedding for one in records(plan)}
     assert (shown["bm25"], shown["mem0"]) == (None, "(builtin)")
-    said = {
+    text = {
         name: json.loads(bench("describe", name, "--json").stdout)["embedding"] for name in ("mem0", "bm25", "chroma")
     }
-    assert said == {name: shown[name] for name in said}
+    assert text == {name: shown[name] for name in text}
 
 
 def test_a_prompt_with_gold_fields_is_named_in_plan_results_and_receipt(

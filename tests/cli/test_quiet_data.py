@@ -60,8 +60,8 @@ def test_evidence_texts_that_no_memory_contains_are_counted(bench: Bench) -> Non
             for at, span in enumerate(["key is  blue", "key is blu", "key was blue"])]  # fmt: skip
     schema = "  answer: a\n  context: {field: c, type: string}\n"
     path = put("e", rows, schema, "evidence: {textsField: span}\n")
-    told = "1 item has an evidence text that no memory contains exactly"
-    assert told in bench("validate", path).stderr
+    output = "1 item has an evidence text that no memory contains exactly"
+    assert output in bench("validate", path).stderr
 
 
 def test_new_hints_at_a_symbolic_link_for_an_unknown_file_suffix(bench: Bench, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_items_that_can_see_fewer_sessions_than_their_own_row_has_are_counted(be
     schema = '  answer: a\n  context: {field: talk, type: array, itemSchema: {id: "$keys[-1]", content: $}}\n'
     rows = [one | {"n": n} for one, n in zip(GROWING, (2, 3), strict=True)]
     path = put("v", rows, schema, "corpus: {field: conv}\nvisibility: {field: n}\n")
-    told = "1 item can see fewer sessions than its own row has"
-    assert told in bench("validate", path).stderr
+    output = "1 item can see fewer sessions than its own row has"
+    assert output in bench("validate", path).stderr
     put("v", [rows[0], rows[1] | {"n": 4}], schema, "corpus: {field: conv}\nvisibility: {field: n}\n")
-    assert told not in bench("validate", path).stderr
+    assert output not in bench("validate", path).stderr

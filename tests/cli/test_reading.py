@@ -78,10 +78,10 @@ def test_each_export_format_has_one_row_per_job_and_item(bench: Bench, run: str,
 
 
 def test_an_export_to_a_file_with_json_prints_path_and_counts(bench: Bench, run: str) -> None:
-    told = [json.loads(bench("export", run, "--format", form, "--output", f"w.{form}", "--json").stdout)
+    output = [json.loads(bench("export", run, "--format", form, "--output", f"w.{form}", "--json").stdout)
             for form in ("csv", "trec")]  # fmt: skip
-    assert told[0] == {"run_id": run, "format": "csv", "output": "w.csv", "rows": 60}
-    assert set(told[1]) == {"run_id", "format", "output", "files"} and told[1]["files"]
+    assert output[0] == {"run_id": run, "format": "csv", "output": "w.csv", "rows": 60}
+    assert set(output[1]) == {"run_id", "format", "output", "files"} and output[1]["files"]
 
 
 def test_export_streams_to_a_closed_pipe_without_a_traceback(bench: Bench, run: str, tmp_path: Path) -> None:
@@ -228,9 +228,9 @@ COMMANDS = (
 @pytest.mark.parametrize("words", COMMANDS)
 def test_with_json_stdout_of_each_command_is_nonempty_json(bench: Bench, run: str, words: str) -> None:
     """Stdout is one document, or one object per line for commands that stream."""
-    told = bench(*words.format(run=run).split(), "--json").stdout
+    output = bench(*words.format(run=run).split(), "--json").stdout
     try:
-        found = [json.loads(told)]
+        found = [json.loads(output)]
     except json.JSONDecodeError:
-        found = [json.loads(line) for line in told.splitlines()]
+        found = [json.loads(line) for line in output.splitlines()]
     assert found and all(isinstance(one, dict | list) for one in found)

@@ -31,14 +31,14 @@ def test_run_without_flags_measures_the_built_in_providers_on_the_demo(
     assert done.stdout.rstrip().splitlines()[-1] == f"results: {Path('results/demo')}"
     for command in ("explore demo  (", "failures demo  (", "compare demo  ("):
         assert f"next: bench {command}" in done.stderr
-    said = " ".join(done.stdout.partition("\n\n")[0].split())
-    assert said.startswith(
+    text = " ".join(done.stdout.partition("\n\n")[0].split())
+    assert text.startswith(
         "bm25 answers 23% of 160 questions right (95% interval 16 to 31%). It finds evidence for 80%"
     )
-    assert "(oracle) the same reader answers 36% right, so the reader limits the score more than the memory." in said
-    assert "builtin/extractive, is a fixed rule, not a language model" in said
+    assert "(oracle) the same reader answers 36% right, so the reader limits the score more than the memory." in text
+    assert "builtin/extractive, is a fixed rule, not a language model" in text
     rows = [line.split()[0] for line in done.stdout.splitlines() if "[0." in line]
-    assert rows == ["bm25", "oracle", "full-context", "no-memory", "random"], "controls stand below, sorted by score"
+    assert rows == ["bm25", "oracle", "full-context", "no-memory", "random"], "controls are below, sorted by score"
     assert {path.name for path in (tmp_path / "results/demo").iterdir()} >= {"report.json", "items.jsonl", "report.md"}
     found = results("demo")
     assert found["status"] == "complete" and found["partial"] is False

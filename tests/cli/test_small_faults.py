@@ -44,8 +44,8 @@ def test_receipts_cannot_supersede_each_other_in_a_cycle(bench: Bench, keyed: Ca
     bench("publish", str(c), "--supersedes", b.stem, "--reason", "better")
     for old in (b, c):
         done = bench("publish", str(a), "--supersedes", old.stem, "--reason", "back", check=2)
-        said = f"receipt {a.stem} cannot replace receipt {old.stem}, because {old.stem} has already replaced {a.stem}"
-        assert said in done.stderr
+        text = f"receipt {a.stem} cannot replace receipt {old.stem}, because {old.stem} has already replaced {a.stem}"
+        assert text in done.stderr
     bench("log", "verify")
 
 

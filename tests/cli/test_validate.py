@@ -36,7 +36,7 @@ def test_notes_on_shipped_configs_are_grouped_by_kind_and_complete_in_json(bench
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "message"),
     [
         ({"metrics": "[{name: ndcg_at_10, config: {gian: 1}}]"}, '6:11: metric "ndcg_at_10" has no parameter "gian"'),
         ({"metrics": "[{name: ndcg_at_10, config: {gain: cubic}}]"}, "6:11: metric \"ndcg_at_10\": gain = 'cubic'"),
@@ -52,11 +52,11 @@ def test_notes_on_shipped_configs_are_grouped_by_kind_and_complete_in_json(bench
     ],
 )
 def test_validate_and_run_report_the_same_error(
-    bench: Bench, tmp_path: Path, written: dict[str, str], said: str
+    bench: Bench, tmp_path: Path, written: dict[str, str], message: str
 ) -> None:
     path = write(tmp_path, **written)
     refused = bench(*RUN, check=2).stderr
-    assert said in refused
+    assert message in refused
     assert refused.splitlines()[0] in bench("validate", str(path), check=2).stderr
 
 
@@ -92,12 +92,12 @@ def test_a_file_without_a_readable_list_of_metrics_gets_no_metric_error(
 def test_a_prompt_field_that_no_item_has_is_reported_if_the_data_exists(bench: Bench, tmp_path: Path) -> None:
     prompt = "{method: exact-match, answerPrompt: {default: '${speakerA} ${question}'}}"
     path = write(tmp_path, evaluation=prompt)
-    said = 'the answer prompt "default" needs ${speakerA}, which no item of b has'
+    text = 'the answer prompt "default" needs ${speakerA}, which no item of b has'
     refused = bench(*RUN, check=2).stderr
-    assert f"b.yaml:5:50: {said}" in refused
+    assert f"b.yaml:5:50: {text}" in refused
     assert refused.splitlines()[0] in bench("validate", str(path), check=2).stderr
     (path.parent / "b.jsonl").unlink()
-    assert said not in bench("validate", str(path), check=None).stderr
+    assert text not in bench("validate", str(path), check=None).stderr
 
 
 def test_the_config_of_a_custom_evaluator_is_passed_to_it_and_validated(bench: Bench, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_value_from_NAME_FILE_gives_the_same_plan_run_and_output_as_the_variab
             given(kind, tmp_path, {**VALUES, "LOCAL_BASE": stub.url}, monkeypatch)
             flags = ("--benchmarks", "facts", "--answering-model", "local/m")
             plan = json.loads(bench("--json", "plan", *flags, "--providers", "faulty").stdout)
-            told = bench("validate", "configs/providers/faulty.yaml")
+            output = bench("validate", "configs/providers/faulty.yaml")
             doctor = bench("doctor", "faulty", check=None)
             failed = bench(
                 "run", *flags, "--providers", "faulty", "--run-id", f"f-{kind}", "--retries", "0", check=None
@@ -57,7 +57,7 @@ def test_a_value_from_NAME_FILE_gives_the_same_plan_run_and_output_as_the_variab
             )
             assert VALUES["LOCAL_API_KEY"] not in everything + failed.stderr + doctor.stdout + plan["plan_digest"]
             seen.append(
-                (plan["plan_digest"], plan["unset"], told.stdout, doctor.returncode,
+                (plan["plan_digest"], plan["unset"], output.stdout, doctor.returncode,
                  failed.returncode, failed.stderr.replace(f"f-{kind}", "r"))
             )  # fmt: skip
         asked += stub.paths

@@ -77,8 +77,8 @@ async def test_ask_returns_the_answer_or_exception_of_each_worker() -> None:
         from bench.version import __version__
 
         assert list((await cluster.ask(bench_version, within_s=10)).values()) == [__version__] * 2
-        told = await cluster.ask(boom, within_s=10)
-        assert [str(one) for one in told.values()] == ["boom", "boom"]
+        output = await cluster.ask(boom, within_s=10)
+        assert [str(one) for one in output.values()] == ["boom", "boom"]
 
 
 async def test_messages_of_a_task_are_received_and_its_exception_is_its_error() -> None:
@@ -132,10 +132,10 @@ async def test_an_invalid_cluster_address_is_rejected_before_dask_is_imported(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         async with Cluster.open(address, token="t"):
             pass
-    assert str(told.value) == f"--cluster {address}: expected tcp://HOST:PORT, tls://HOST:PORT or local:N"
+    assert str(caught.value) == f"--cluster {address}: expected tcp://HOST:PORT, tls://HOST:PORT or local:N"
 
 
 @pytest.mark.parametrize("missing", ["dask", "distributed"])
@@ -144,11 +144,11 @@ async def test_opening_a_cluster_without_dask_names_the_extra_to_install(
     missing: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         async with Cluster.open(address, token="t"):
             pass
-    assert str(told.value) == "--cluster needs the extra [cluster]"
-    assert told.value.hint == "pip install 'memorybench[cluster]', also on the workers"
+    assert str(caught.value) == "--cluster needs the extra [cluster]"
+    assert caught.value.hint == "pip install 'memorybench[cluster]', also on the workers"
 
 
 def test_run_with_cluster_without_dask_names_the_extra_and_writes_no_file(
@@ -170,8 +170,8 @@ async def test_an_address_without_a_scheduler_hints_at_starting_one(monkeypatch:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         async with Cluster.open(address, token="t"):
             pass
-    assert str(told.value) == f"--cluster {address}: no dask scheduler answers within 0.2 s"
-    assert told.value.hint.startswith("start one with: dask scheduler")
+    assert str(caught.value) == f"--cluster {address}: no dask scheduler answers within 0.2 s"
+    assert caught.value.hint.startswith("start one with: dask scheduler")

@@ -70,19 +70,19 @@ async def test_ctrl_c_pauses_a_local_cluster_and_the_run_can_be_resumed(machines
     process = bench(world.workspace, *command("local:2"), "--display", "none")
     wait_for(lambda: world.calls("search") > 4, seconds=180)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "stopping (sigint)" in said
-    assert "bench run --resume r" in said
+    _, text = process.communicate(timeout=60)
+    assert process.returncode == 130, text
+    assert "stopping (sigint)" in text
+    assert "bench run --resume r" in text
     async with Reader.open(folder(world, "r")) as reader:
         assert (await reader.status()).state is RunState.PAUSED
         ended = sum((await reader.counts()).values())
     assert ended > 0
     world.heal()
     process = bench(world.workspace, "run", "--resume", "r", "--cluster", machines.address, "--json")
-    told, said = process.communicate(timeout=90)
-    assert process.returncode == 0, said
-    assert json.loads(told.splitlines()[-1])["status"] == "complete"
+    output, text = process.communicate(timeout=90)
+    assert process.returncode == 0, text
+    assert json.loads(output.splitlines()[-1])["status"] == "complete"
     assert await same_as_one_process(world, "r")
 
 

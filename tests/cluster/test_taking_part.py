@@ -78,16 +78,16 @@ async def test_a_worker_that_lost_its_data_after_the_check_fails_its_shards(mach
 
 
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("tcp://127.0.0.1:9", "no dask scheduler answers within 3 s"),
         ("somewhere", "expected tcp://HOST:PORT"),
         ("local:0", "expected tcp://HOST:PORT"),
     ],
 )
-async def test_an_invalid_cluster_address_is_an_error_before_the_run(world: World, address: str, said: str) -> None:
+async def test_an_invalid_cluster_address_is_an_error_before_the_run(world: World, address: str, message: str) -> None:
     began = time.monotonic()
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         await run(world, world.plan(**FLAGS, run_id="r", cluster=address))
     assert time.monotonic() - began < 10
     assert not folder(world, "r").exists()
@@ -114,9 +114,9 @@ def test_the_coordinator_needs_no_secret_if_the_workers_have_it(machines: Machin
     machines.wait(1)
     words = [counters.replace("builtin/extractive", "openai/stub-extract") for counters in command(machines.address)]
     process = bench(world.workspace, *words, "--json", FAULT_URL=str(world.url), OPENAI_BASE_URL=f"{world.url}/v1")
-    told, said = process.communicate(timeout=90)
-    assert process.returncode == 0, told + said
-    assert json.loads(told.splitlines()[-1])["jobs"][0]["models"]["answering"] == "openai/stub-extract"
+    output, text = process.communicate(timeout=90)
+    assert process.returncode == 0, output + text
+    assert json.loads(output.splitlines()[-1])["jobs"][0]["models"]["answering"] == "openai/stub-extract"
     assert world.calls("chat") == 32
     machines.have(0)
     for path in world.workspace.rglob("*"):
@@ -148,9 +148,9 @@ def test_an_installed_package_runs_on_a_local_cluster_from_any_folder(root: Path
         shutil.copytree(root / name, site / "bench/_data" / name)
     words = ["run", "--providers", "oracle", "--cluster", "local:1", "--shards", "2", "--run-id", "r", "--json"]
     process = bench(place, *words, PYTHONPATH=str(site), PYTHONSAFEPATH="1")
-    told, said = process.communicate(timeout=120)
-    assert process.returncode == 0, said
-    lines = [json.loads(line) for line in told.splitlines()]
+    output, text = process.communicate(timeout=120)
+    assert process.returncode == 0, text
+    lines = [json.loads(line) for line in output.splitlines()]
     assert [line["event"] for line in lines if line["event"] != "progress"] == ["launch", "done"]
     assert lines[-2]["ended"] == lines[-2]["planned"] == 160
     assert (lines[-1]["status"], lines[-1]["resume"]) == ("complete", None)

@@ -131,12 +131,12 @@ def test_a_worker_with_other_data_refuses_with_the_difference(world: World) -> N
     order = ordered(world)
     rows = world.workspace / "datasets/facts.jsonl"
     rows.write_text(rows.read_text().replace("W0y0", "X"))
-    with pytest.raises(IdentityError, match=r"benchmarks\.facts\.dataset") as told:
+    with pytest.raises(IdentityError, match=r"benchmarks\.facts\.dataset") as caught:
         plan_of(order)
-    assert str(told.value).startswith(
+    assert str(caught.value).startswith(
         f"configs, datasets or variables in the workspace {world.workspace.resolve()} differ from the coordinator's\n"
     )
-    assert WORKSPACE in told.value.hint
+    assert WORKSPACE in caught.value.hint
 
 
 async def test_a_worker_without_a_secret_of_the_coordinator_refuses_with_its_name(

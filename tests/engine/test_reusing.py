@@ -131,8 +131,8 @@ async def test_a_judge_is_called_once_per_prompt_and_answer(world_of: Worlds) ->
         assert again.jobs[0].states == {State.CORRECT: 4}
         paid.append(world.calls("chat"))
     assert [now - before for before, now in pairwise(paid)] == [0, 0, 4, 0]
-    said = "select count(*), count(distinct model), count(distinct raw) from verdict"
-    assert world.query(first.run_id, said) == [(20, 1, 1)]
+    text = "select count(*), count(distinct model), count(distinct raw) from verdict"
+    assert world.query(first.run_id, text) == [(20, 1, 1)]
 
 
 async def test_a_rescore_keeps_errors_and_the_invalid_job(world_of: Worlds) -> None:

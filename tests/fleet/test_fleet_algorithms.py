@@ -103,9 +103,9 @@ async def test_aqrag_finds_a_chunk_by_its_generated_questions(tmp_path: Path) ->
     )
 
 
-@pytest.mark.parametrize("said", ["no list", '{"questions": [1, 2]}', "[]", '{"questions": "one"}'])
-async def test_aqrag_flags_a_chunk_without_usable_questions_and_still_finds_it(said: str, tmp_path: Path) -> None:
-    async with opened(shipped("aqrag"), tmp_path, lambda asked: said) as provider:
+@pytest.mark.parametrize("message", ["no list", '{"questions": [1, 2]}', "[]", '{"questions": "one"}'])
+async def test_aqrag_flags_a_chunk_without_usable_questions_and_still_finds_it(message: str, tmp_path: Path) -> None:
+    async with opened(shipped("aqrag"), tmp_path, lambda asked: message) as provider:
         ingested = await provider.ingest(SPACE, [Memory(id="m1", content="Ana moved to Lisbon.")])
         found = await provider.search(SPACE, Query(text="Ana moved to Lisbon.", k=1))
     assert ingested.captures == {"flagged_chunks": [1]}

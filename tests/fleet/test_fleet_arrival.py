@@ -72,7 +72,7 @@ async def test_uuids_made_by_bench_map_to_the_memory_and_are_sent_by_clear() -> 
 
 
 async def test_error_when_applies_only_to_successful_responses() -> None:
-    """A 404 in ``treat_as_ok`` may carry an envelope that says error."""
+    """A 404 in ``treat_as_ok`` may have a body that reports an error."""
     changes = {"errors": {"error_when": [{"path": "$.errno", "not_equals": 0}]}}
     async with playing(changes, {"DELETE /users/ns%2F1%20%C3%BC": (404, {"errno": 404})}) as acme:
         assert await acme.provider.clear(acme.space) is None

@@ -71,10 +71,10 @@ async def test_fake_answers_captured_calls_with_captured_status_and_structure(sy
             data = None if body is None else json.dumps(body).encode()
             call = session.request(capture.method, fake.url + path, data=data, headers=headers_of(fake, capture))
             async with call as answer:
-                told = await answer.json(content_type=None)
-                assert (capture.name, answer.status) == (capture.name, capture.status), told
-                assert list(misfits(told, capture.answer)) == [], capture.name
-            known |= dict(identities(told, capture.answer))
+                output = await answer.json(content_type=None)
+                assert (capture.name, answer.status) == (capture.name, capture.status), output
+                assert list(misfits(output, capture.answer)) == [], capture.name
+            known |= dict(identities(output, capture.answer))
 
 
 MEMORY = Memory(

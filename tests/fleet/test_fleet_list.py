@@ -96,8 +96,8 @@ def test_bench_validate_accepts_all_shipped_configs_without_keys(root: Path) -> 
         cwd=root,
         env={name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_URL"))},
     )
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["errors"], told["checked"]) == (0, [], len(SHIPPED))
+    output = json.loads(done.stdout)
+    assert (done.returncode, output["errors"], output["checked"]) == (0, [], len(SHIPPED))
 
 
 def test_the_guide_lists_each_system_with_level_and_variables(root: Path) -> None:

@@ -85,8 +85,8 @@ async def test_fake_rejects_unknown_and_missing_fields(name: str, tmp_path: Path
             assert isinstance(body, dict)
             if name == "weaviate" and call.path == "/v1/graphql":
                 continue
-            status, told = await again(call, {**body, "surprise": 1})
-            assert 400 <= status < 500, (call.path, status, told)
+            status, output = await again(call, {**body, "surprise": 1})
+            assert 400 <= status < 500, (call.path, status, output)
             needed = [field for field in body if 400 <= (await again(call, _without(body, field)))[0] < 500]
             assert needed or call.path.endswith(("/config", "/count", "/list")) or not body or _all_optional(call)
 
@@ -110,8 +110,8 @@ async def test_fake_rejects_unknown_query_parameters(name: str, tmp_path: Path) 
                 **{key: getattr(call, key) for key in call.__dataclass_fields__}
                 | {"query": {**call.query, "surprise": ["1"]}}
             )
-            status, told = await again(odd)
-            assert 400 <= status < 500, (call.path, status, told)
+            status, output = await again(odd)
+            assert 400 <= status < 500, (call.path, status, output)
 
 
 @pytest.mark.parametrize("name", sorted(FAKES))
@@ -124,8 +124,8 @@ async def test_fake_rejects_unknown_fields_inside_lists(name: str, tmp_path: Pat
             assert isinstance(body, dict)
             for field, value in body.items():
                 if isinstance(value, list) and value and isinstance(value[0], dict):
-                    status, told = await again(call, {**body, field: [{**value[0], "surprise": 1}]})
-                    assert 400 <= status < 500, (call.path, field, status, told)
+                    status, output = await again(call, {**body, field: [{**value[0], "surprise": 1}]})
+                    assert 400 <= status < 500, (call.path, field, status, output)
 
 
 @pytest.mark.parametrize("name", sorted(set(FAKES) - WITHOUT_KEY))

@@ -122,8 +122,8 @@ def test_the_version_of_a_used_plugin_is_part_of_the_identity(world: World, site
         benchmark = plan.identity["benchmarks"]["facts"]  # type: ignore[index]
         return plan.digest, (benchmark["code"], plan.identity["models"])
 
-    first, told = identity("1.0")
-    assert told == (
+    first, output = identity("1.0")
+    assert output == (
         {"acme-evaluators": "1.0", "acme-metrics": "1.0"},
         {"acme/parrot": {"plugin": {"acme-models": "1.0"}}},
     )

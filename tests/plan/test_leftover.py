@@ -6,10 +6,10 @@ from pathlib import Path
 
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
 from bench.plan.leftover import ABANDONED, Leftover, leftovers
+from tests.full_journal import ItemData, write_run
 from tests.small_journal import record
-from tests.told_journal import Told, told
 
-ITEMS = [Told(item="q1")]
+ITEMS = [ItemData(item="q1")]
 
 
 def row(lane: str, corpus: str, kind: CorpusKind, attempt: int = 1) -> CorpusRow:
@@ -23,7 +23,7 @@ async def written(tmp_path: Path) -> Path:
         row("lane-bm25", "c1", CorpusKind.INGESTED),
     ]  # fmt: skip
     jobs = [(record("hosted"), ITEMS), (record("bm25"), ITEMS), (record("bm25@b", lane="lane-bm25"), ITEMS)]
-    return await told(tmp_path, "r1", jobs, more=rows)
+    return await write_run(tmp_path, "r1", jobs, more=rows)
 
 
 async def left(folder: Path) -> list[Leftover]:

@@ -54,7 +54,7 @@ def seeded(tmp_path: Path, prompt: dict[str, Any], **columns: Any) -> tuple[str,
     """Return the findings for one prompt; a column is a text or a function of (number, fact)."""
     rows = []
     for number, fact in enumerate([*FACTS, *FACTS]):
-        q, a, kind, said = fact
+        q, a, kind, text = fact
         row = {
             "id": f"q{number}",
             "q": f"{q} ({number})",
@@ -63,7 +63,7 @@ def seeded(tmp_path: Path, prompt: dict[str, Any], **columns: Any) -> tuple[str,
             "session_ids": [f"s{number}"],
             "ev": [f"t{number}"],
         }
-        row["sessions"] = [[{"role": "user", "content": said, "id": f"t{number}"}]]
+        row["sessions"] = [[{"role": "user", "content": text, "id": f"t{number}"}]]
         given = {name: value(number, fact) if callable(value) else value for name, value in columns.items()}
         rows.append({**dict.fromkeys(CONFIG["schema"]["metadata"], "-"), **given, **row})
     (tmp_path / "datasets").mkdir()

@@ -85,14 +85,14 @@ def test_a_placeholder_that_some_item_fills_is_accepted(write: Write, tmp_path: 
 def test_a_placeholder_that_no_item_fills_is_reported_at_the_prompt(
     write: Write, tmp_path: Path, prompt: str, name: str
 ) -> None:
-    said = f'b.yaml:10:91: the answer prompt "default" needs ${{{name}}}, which no item of b has'
-    assert found(write(asking(prompt)), tmp_path) == [(said, HOW % name)]
+    text = f'b.yaml:10:91: the answer prompt "default" needs ${{{name}}}, which no item of b has'
+    assert found(write(asking(prompt)), tmp_path) == [(text, HOW % name)]
 
 
 def test_each_unfilled_placeholder_of_each_prompt_is_reported(write: Write, tmp_path: Path) -> None:
     prompts = "{promptFields: [x, y], default: '${y} ${x}', byQuestionType: {two: '${choices}'}}"
     assert [
-        said.partition(": ")[2] for said, _ in found(write(f"{{method: none, answerPrompt: {prompts}}}"), tmp_path)
+        text.partition(": ")[2] for text, _ in found(write(f"{{method: none, answerPrompt: {prompts}}}"), tmp_path)
     ] == [
         'the answer prompt "default" needs ${x}, which no item of b has',
         'the answer prompt "default" needs ${y}, which no item of b has',
@@ -130,9 +130,9 @@ def test_a_judge_prompt_is_checked_only_if_a_judge_is_used(
     write: Write, tmp_path: Path, method: str, prompt: str, names: list[str]
 ) -> None:
     dataset = write(f"{{method: {method}, judgePrompts: {{default: '{prompt}'}}}}")
-    told = [said for said, _ in found(dataset, tmp_path)]
-    assert [said.partition("needs ${")[2].partition("}")[0] for said in told] == names
-    assert all('the judge prompt "default"' in said for said in told)
+    output = [text for text, _ in found(dataset, tmp_path)]
+    assert [text.partition("needs ${")[2].partition("}")[0] for text in output] == names
+    assert all('the judge prompt "default"' in text for text in output)
 
 
 def test_abstention_items_are_checked_against_the_abstention_prompt(write: Write, tmp_path: Path) -> None:

@@ -23,15 +23,15 @@ from bench.report.leaderboard import (
     tables_of,
 )
 from bench.report.summary import rebuild
+from tests.full_journal import WRONG, ItemData, call, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import WRONG, Told, call, told
 
 NONE = ModelNames(embedding=None, answering=None, judge=None)
 
 
-def items(right: int, *, of: int = 20, calls: Mapping[Phase, Any] | None = None, **values: float) -> list[Told]:
+def items(right: int, *, of: int = 20, calls: Mapping[Phase, Any] | None = None, **values: float) -> list[ItemData]:
     return [
-        Told(
+        ItemData(
             item=f"q{at:02d}",
             state=State.CORRECT if at < right else State.INCORRECT,
             verdicts=(WRONG,),
@@ -48,13 +48,13 @@ def named(provider: str, benchmark: str = "facts", **changes: Any) -> Any:
     return record(provider, benchmark=benchmark, **{**own, "answer_owner": f"{provider}-{benchmark}", **changes})
 
 
-async def board(workspace: Path, *jobs: tuple[Any, list[Told]], **more: Any) -> list[RankedJob]:
-    await told(workspace, "r1", jobs, **more)
+async def board(workspace: Path, *jobs: tuple[Any, list[ItemData]], **more: Any) -> list[RankedJob]:
+    await write_run(workspace, "r1", jobs, **more)
     await rebuild(workspace)
     return await load_board(workspace)
 
 
-async def sentences(workspace: Path, view: str, *jobs: tuple[Any, list[Told]]) -> list[tuple[str, ...]]:
+async def sentences(workspace: Path, view: str, *jobs: tuple[Any, list[ItemData]]) -> list[tuple[str, ...]]:
     return [summary_sentences(table) for table in tables_of(await board(workspace, *jobs), view)]
 
 
@@ -79,7 +79,7 @@ async def test_the_model_view_names_rows_by_model_and_suggests_their_comparison(
 
 
 async def test_a_table_with_a_row_without_value_has_no_leader(tmp_path: Path) -> None:
-    unscored = [Told(item="q1", state=State.UNSCORED, values={"accuracy": None}, verdicts=())]
+    unscored = [ItemData(item="q1", state=State.UNSCORED, values={"accuracy": None}, verdicts=())]
     jobs = [(named("a"), items(10)), (named("b"), unscored)]
     found = await board(tmp_path, *jobs)
     assert {one.job.provider: one.headline is None for one in found} == {"a": False, "b": True}
@@ -103,8 +103,8 @@ async def test_the_provider_view_has_no_summary_sentence(tmp_path: Path) -> None
 async def test_the_distance_of_the_leader_is_positive_if_lower_is_better(tmp_path: Path) -> None:
     changes = measuring("latency_mean")
     jobs = [
-        (named("slow", **changes), [Told(item="q1", values={"latency_mean": 20_000.0})]),
-        (named("fast", **changes), [Told(item="q1", values={"latency_mean": 5_000.0})]),
+        (named("slow", **changes), [ItemData(item="q1", values={"latency_mean": 20_000.0})]),
+        (named("fast", **changes), [ItemData(item="q1", values={"latency_mean": 5_000.0})]),
     ]
     ((text,),) = await sentences(tmp_path, "benchmark", *jobs)
     assert text.startswith("fast leads on latency_mean with 5.00; slow is next, 15.00 behind.")
@@ -169,15 +169,15 @@ async def test_the_leaderboard_csv_has_one_line_per_job_metric_and_label_and_esc
 async def test_the_leaderboard_shows_the_newest_complete_valid_job_of_each_provider(tmp_path: Path) -> None:
     from datetime import timedelta
 
-    from tests.told_journal import AT
+    from tests.full_journal import AT
 
-    failed = [*items(9, of=9), Told(item="q10", state=State.ERROR, outcome="timeout")]
-    runs: list[tuple[str, list[Told], dict[str, Any]]] = [
+    failed = [*items(9, of=9), ItemData(item="q10", state=State.ERROR, outcome="timeout")]
+    runs: list[tuple[str, list[ItemData], dict[str, Any]]] = [
         ("old", items(5), {}), ("new", items(10), {}), ("paused", items(20), {"state": RunState.PAUSED}),
         ("open", items(20), {"planned": 30}), ("invalid", failed, {}),
     ]  # fmt: skip
     for day, (run, ended, more) in enumerate(runs):
-        await told(tmp_path, run, [(named("a"), ended)], created_at=AT + timedelta(days=day), **more)
+        await write_run(tmp_path, run, [(named("a"), ended)], created_at=AT + timedelta(days=day), **more)
     await rebuild(tmp_path)
     assert [(one.job.run_id, one.headline.value) for one in await load_board(tmp_path) if one.headline] == [
         ("new", 0.5)

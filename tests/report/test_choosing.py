@@ -55,9 +55,9 @@ async def test_invalid_and_unfinished_runs_are_not_selected_by_provider_name(tmp
     await made(tmp_path, "r2", [job("x", {"q1": 1.0, "q2": None, "q3": None})])
     await made(tmp_path, "r3", [Job(record=record("y"), values=VALUES, planned=9)])
     assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r1"}
-    with pytest.raises(UsageError, match="z has no complete valid run of facts") as told:
+    with pytest.raises(UsageError, match="z has no complete valid run of facts") as caught:
         await runs_of(tmp_path, "x", "z")
-    assert "x, y" in told.value.hint
+    assert "x, y" in caught.value.hint
 
 
 async def test_parse_targets_needs_two_targets_or_two_provider_names_but_not_both(tmp_path: Path) -> None:
@@ -88,9 +88,9 @@ async def test_a_model_in_the_target_selects_one_job_and_is_part_of_its_name(tmp
     await made(tmp_path, "r1", [job("x", key=f"job-{one.answering}", models=one) for one in models])
     side = await side_of(tmp_path, "r1:x:acme/m2:free")
     assert side.name == "x with acme/m2:free (run r1)" and side.system == "x with acme/m2:free"
-    with pytest.raises(UsageError, match="several jobs") as told:
+    with pytest.raises(UsageError, match="several jobs") as caught:
         await side_of(tmp_path, "r1:x")
-    assert told.value.hint == "name the model: r1:x:acme/m1"
+    assert caught.value.hint == "name the model: r1:x:acme/m1"
 
 
 # ------------------------------------------------------------------------------ sides

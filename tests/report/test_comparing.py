@@ -131,9 +131,9 @@ DIFFERENCES: dict[str, dict[str, object]] = {
 async def test_a_setting_that_affects_scores_and_differs_is_rejected_with_both_values(
     tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(UsageError, match=f"{name}: A has .*, B has ") as told:
+    with pytest.raises(UsageError, match=f"{name}: A has .*, B has ") as caught:
         await pair_of(tmp_path, job("x", dict(GOOD)), job("y", dict(GOOD), **DIFFERENCES[name]))
-    assert told.value.exit_code == 2 and "--force" in told.value.hint
+    assert caught.value.exit_code == 2 and "--force" in caught.value.hint
 
 
 async def test_a_forced_comparison_is_marked_in_json_and_markdown(tmp_path: Path) -> None:

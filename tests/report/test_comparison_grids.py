@@ -26,8 +26,8 @@ from bench.report.comparison.paired_tests import headline_metrics, metrics_to_co
 from bench.report.comparison.sides import Side, judge_noise
 from bench.report.summary import rebuild
 from bench.stats import Comparison
+from tests.full_journal import ItemData, write_run
 from tests.small_journal import Job, made, measuring, record
-from tests.told_journal import Told, told
 
 ITEMS = [f"q{at:03d}" for at in range(60)]
 GOOD: Mapping[str, float] = {name: float(at % 4 != 0) for at, name in enumerate(ITEMS)}
@@ -183,8 +183,8 @@ async def test_compare_sides_rejects_fewer_than_two_sides(tmp_path: Path) -> Non
     for groups in ([], [[]], [[side]], [[side], [side]]):
         with pytest.raises(UsageError) as refused:
             compare_sides(groups)
-        told = ("a comparison needs two sides", "name two sides as RUN_ID:PROVIDER")
-        assert (str(refused.value), refused.value.hint) == told
+        output = ("a comparison needs two sides", "name two sides as RUN_ID:PROVIDER")
+        assert (str(refused.value), refused.value.hint) == output
 
 
 async def test_a_side_compared_with_itself_is_not_better(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ async def test_judge_noise_is_the_larger_of_the_two_error_rates(tmp_path: Path) 
         calibrated("acme/j", {"value": 0.05}, {"value": 0.2}), calibrated("acme/j", "x", None),
         Event(kind="odd", data={"judge": "acme/j", "fpr": {"value": 1.0}}),
     ]  # fmt: skip
-    folder = await told(tmp_path, "r", [(own, [Told(item="q")])], more=events)
+    folder = await write_run(tmp_path, "r", [(own, [ItemData(item="q")])], more=events)
     async with Reader.open(folder) as reader:
         assert await judge_noise(reader, own) == 0.2
         assert await judge_noise(reader, record("x")) is None, "no judge"
@@ -345,9 +345,9 @@ async def test_items_without_a_value_are_excluded_under_their_state(tmp_path: Pa
         ("q3", State.NOT_READY, "not_ready", {}), ("q4", State.UNSUPPORTED, "unsupported", {}),
         ("q5", State.UNSCORED, "ok", {"accuracy": None}), ("q6", State.MEASURED, "ok", {"accuracy": None}),
     ]  # fmt: skip
-    items = [Told(item=n, state=s, outcome=o, values=v, verdicts=(none,)) for n, s, o, v in ended]
-    right = [Told(item=name) for name, *_ in ended]
-    await told(tmp_path, "r", [(record("x"), items), (record("y"), right)])
+    items = [ItemData(item=n, state=s, outcome=o, values=v, verdicts=(none,)) for n, s, o, v in ended]
+    right = [ItemData(item=name) for name, *_ in ended]
+    await write_run(tmp_path, "r", [(record("x"), items), (record("y"), right)])
     targets = [ComparisonTarget.parse("r:x"), ComparisonTarget.parse("r:y")]
     (pair,) = compare_sides(await sides_of(tmp_path, targets, benchmark=None), force=True).comparisons
     assert pair.items.excluded == {

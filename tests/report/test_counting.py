@@ -18,10 +18,10 @@ from bench.model import SCORED_STATES, Measurement, Phase, State
 from bench.plan.job_record import JobRecord
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
 from bench.report.fold import JobReport, Report, fold
+from tests.full_journal import ItemData, call, write_run
 from tests.laws import examples
 from tests.rows import each_row
 from tests.small_journal import measuring, record
-from tests.told_journal import Told, call, told
 
 NAMES = (
     "accuracy", "correctness", "hit_at_10", "ndcg_at_10", "accuracy_macro", "over_abstention_rate", "answer_length",
@@ -35,7 +35,7 @@ LABELS = st.sampled_from([{}, {"question_type": "one"}, {"question_type": "two",
 
 
 @st.composite
-def ends(draw: st.DrawFn, epochs: int = 1) -> list[Told]:
+def ends(draw: st.DrawFn, epochs: int = 1) -> list[ItemData]:
     """Up to nine items with an outcome per epoch; some epochs have not ended."""
     found = []
     for number in range(draw(st.integers(0, 9))):
@@ -46,7 +46,7 @@ def ends(draw: st.DrawFn, epochs: int = 1) -> list[Told]:
                 continue
             values = draw(st.fixed_dictionaries(dict.fromkeys(NAMES, VALUE)))
             failed = state in (*FAILED, State.UNSUPPORTED)
-            one = Told(
+            one = ItemData(
                 item=f"q{number}",
                 corpus=f"c{number % 3}",
                 epoch=epoch,
@@ -60,10 +60,10 @@ def ends(draw: st.DrawFn, epochs: int = 1) -> list[Told]:
     return found
 
 
-def folded(job: JobRecord, items: Sequence[Told], planned: int) -> JobReport:
+def folded(job: JobRecord, items: Sequence[ItemData], planned: int) -> JobReport:
     async def done() -> Report:
         with tempfile.TemporaryDirectory() as place:
-            folder = await told(Path(place), "r", [(job, items)], planned=planned)
+            folder = await write_run(Path(place), "r", [(job, items)], planned=planned)
             async with Reader.open(folder) as reader:
                 return await fold(reader, by=())
 
@@ -92,7 +92,7 @@ QUICK = settings(max_examples=examples(20), suppress_health_check=list(HealthChe
 @QUICK
 @given(items=ends(), open_items=st.integers(0, 4), clustered=st.booleans())
 def test_each_planned_item_is_counted_once_in_each_metric_and_breakdown(
-    items: list[Told], open_items: int, clustered: bool
+    items: list[ItemData], open_items: int, clustered: bool
 ) -> None:
     planned = len(items) + open_items
     job = folded(replace(RECORD, cluster_by="corpus" if clustered else None), items, planned)
@@ -105,7 +105,7 @@ def test_each_planned_item_is_counted_once_in_each_metric_and_breakdown(
 
 @QUICK
 @given(items=ends(epochs=2), open_items=st.integers(0, 3))
-def test_an_item_is_counted_once_for_any_number_of_ended_epochs(items: list[Told], open_items: int) -> None:
+def test_an_item_is_counted_once_for_any_number_of_ended_epochs(items: list[ItemData], open_items: int) -> None:
     planned = len({one.item for one in items}) + open_items
     job = folded(replace(RECORD, epochs=2), items, planned)
     assert job.n_planned == planned
@@ -119,7 +119,7 @@ def test_an_item_is_counted_once_for_any_number_of_ended_epochs(items: list[Told
 
 @QUICK
 @given(items=ends())
-def test_value_failures_as_zero_includes_failed_items_as_zero(items: list[Told]) -> None:
+def test_value_failures_as_zero_includes_failed_items_as_zero(items: list[ItemData]) -> None:
     job = folded(RECORD, items, len(items))
     for name in ("correctness", "hit_at_10", "ndcg_at_10"):
         one = job.metrics[name]
@@ -136,7 +136,7 @@ async def test_merged_shards_have_the_counts_of_the_whole_run(tmp_path: Path, cu
     states = [*State][:9]
     job = replace(RECORD, n_whole=9, n_items=9)
     items = [
-        Told(
+        ItemData(
             item=f"q{at}", corpus=f"c{at % 2}", state=state, labels={"question_type": f"t{at % 3}"},
             outcome="timeout" if state in (*FAILED, State.UNSUPPORTED) else "ok",
             values={name: (at + len(name)) % 5 / 4 for name in NAMES},
@@ -144,14 +144,14 @@ async def test_merged_shards_have_the_counts_of_the_whole_run(tmp_path: Path, cu
         for at, state in enumerate(states)
     ]  # fmt: skip
     shards = [
-        await told(
+        await write_run(
             tmp_path, f"s{first}", [(job, items[first - 1 : last])], ranges=((first, last),), total=9,
             state=RunState.PARTIAL,
         )
         for first, last in ((1, cut), (cut + 1, 9))
     ]  # fmt: skip
     await merge(shards, into=tmp_path / "checkpoints" / "all", run_id="all")
-    whole = await told(tmp_path, "whole", [(job, items)], total=9)
+    whole = await write_run(tmp_path, "whole", [(job, items)], total=9)
     found = []
     for folder in (tmp_path / "checkpoints" / "all", whole):
         async with Reader.open(folder) as reader:
@@ -165,21 +165,21 @@ async def test_merged_shards_have_the_counts_of_the_whole_run(tmp_path: Path, cu
 # ------------------------------------------------------------------------------ valid or not
 
 
-def item(number: int, state: State = State.CORRECT, kind: str = "timeout") -> Told:
+def item(number: int, state: State = State.CORRECT, kind: str = "timeout") -> ItemData:
     failed = state in (*FAILED, State.UNSUPPORTED)
-    return Told(item=f"q{number}", state=state, outcome=kind if failed else "ok", values={"accuracy": 1.0})
+    return ItemData(item=f"q{number}", state=state, outcome=kind if failed else "ok", values={"accuracy": 1.0})
 
 
 async def invalid_reasons(
     workspace: Path,
-    items: Sequence[Told],
+    items: Sequence[ItemData],
     *,
     rate: float = 0.02,
     planned: int | None = None,
     probes: Sequence[ProbeRow] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the reasons why a job is INVALID, from the report and from a comparison."""
-    folder = await told(
+    folder = await write_run(
         workspace, "r", [(record("p"), items)], planned=planned, more=probes, request={"max_error_rate": rate}
     )
     async with Reader.open(folder) as reader:
@@ -195,7 +195,7 @@ def probe(kind: str, *, passed: bool) -> ProbeRow:
 FOREIGN = "an isolation probe found foreign memories in a namespace"
 HELD = 'corpus "c" held some memories before this run added any'
 SANG = 'corpus "c" returned a memory of another corpus'
-VALIDITY: dict[str, tuple[list[Told], dict[str, object], tuple[str, ...]]] = {
+VALIDITY: dict[str, tuple[list[ItemData], dict[str, object], tuple[str, ...]]] = {
     "all well": ([item(n) for n in range(50)], {}, ()),
     "exactly at the rate": ([item(n, State.ERROR if n == 0 else State.CORRECT) for n in range(50)], {}, ()),
     "above the rate": (
@@ -235,7 +235,7 @@ async def test_report_and_comparison_agree_on_the_reasons_of_an_invalid_job(tmp_
 
 
 async def test_an_invalid_job_has_no_headline_but_keeps_its_metrics(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r", [(record("p"), [item(0, State.ERROR), item(1)])])
+    folder = await write_run(tmp_path, "r", [(record("p"), [item(0, State.ERROR), item(1)])])
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
     assert (job.valid, job.headline) == (False, None)
@@ -245,13 +245,15 @@ async def test_an_invalid_job_has_no_headline_but_keeps_its_metrics(tmp_path: Pa
 
 async def test_the_headline_is_the_first_metric_with_a_value(tmp_path: Path) -> None:
     names = measuring("accuracy", "hit_at_10", "mrr")
-    measured = Told(item="q1", state=State.MEASURED, answer=None, values={"hit_at_10": 1.0, "mrr": 0.5}, verdicts=())
-    folder = await told(tmp_path, "r", [(record("p", **names), [measured])])
+    measured = ItemData(
+        item="q1", state=State.MEASURED, answer=None, values={"hit_at_10": 1.0, "mrr": 0.5}, verdicts=()
+    )
+    folder = await write_run(tmp_path, "r", [(record("p", **names), [measured])])
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
     assert job.headline is not None and job.headline.metric == "hit_at_10"
     assert job.metrics["accuracy"].excluded_reasons == {"measured": 1}
-    nothing = await told(tmp_path, "s", [(record("p", **names), [])], planned=3)
+    nothing = await write_run(tmp_path, "s", [(record("p", **names), [])], planned=3)
     async with Reader.open(nothing) as reader:
         (job,) = (await fold(reader)).jobs
     assert job.headline is not None and (job.headline.metric, job.headline.value) == ("accuracy", None)
@@ -269,7 +271,7 @@ async def test_pending_items_are_counted_under_their_planned_question_type(tmp_p
         replace(item(2), labels={}),
     ]
     repeated = [replace(one, epoch=epoch) for one in items for epoch in range(1, epochs + 1)]
-    folder = await told(tmp_path, "r", [(job, repeated)], planned=9)
+    folder = await write_run(tmp_path, "r", [(job, repeated)], planned=9)
     async with Reader.open(folder) as reader:
         accuracy = (await fold(reader)).jobs[0].metrics["accuracy"]
     by_type, by_group = (
@@ -282,7 +284,7 @@ async def test_pending_items_are_counted_under_their_planned_question_type(tmp_p
 
 
 async def test_without_planned_types_pending_items_are_counted_under_none(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r", [(RECORD, [item(0)])], planned=3)
+    folder = await write_run(tmp_path, "r", [(RECORD, [item(0)])], planned=3)
     async with Reader.open(folder) as reader:
         accuracy = (await fold(reader)).jobs[0].metrics["accuracy"]
     assert {label: one.n_failed for label, one in accuracy.breakdown["question_type"].items()} == {
@@ -298,7 +300,7 @@ async def test_max_error_rate_of_the_last_resume_applies(tmp_path: Path) -> None
     from bench.journal import Journal
 
     items = [item(0, State.ERROR), item(1)]
-    folder = await told(tmp_path, "r", [(record("p"), items)], request={"max_error_rate": 0.9})
+    folder = await write_run(tmp_path, "r", [(record("p"), items)], request={"max_error_rate": 0.9})
     async with Journal.resume(folder) as journal:
         await journal.record_resume({"operation": {"max_error_rate": 0.1}})
     async with Reader.open(folder) as reader:
@@ -308,7 +310,7 @@ async def test_max_error_rate_of_the_last_resume_applies(tmp_path: Path) -> None
 
 async def test_calls_of_one_role_in_several_phases_are_summed(tmp_path: Path) -> None:
     embedding = (call("embedding", cost="0.25", tokens=10),)
-    one = Told(
+    one = ItemData(
         item="q1",
         calls={
             Phase.SEARCH: embedding,
@@ -316,7 +318,7 @@ async def test_calls_of_one_role_in_several_phases_are_summed(tmp_path: Path) ->
             Phase.EVALUATE: (*embedding, call("judge")),
         },
     )
-    folder = await told(tmp_path, "r", [(record("p"), [one])])
+    folder = await write_run(tmp_path, "r", [(record("p"), [one])])
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
     usage = job.usage
@@ -341,7 +343,7 @@ async def test_isolation_probes_are_counted_by_result(tmp_path: Path) -> None:
         Event(kind="quiet", scope="job-p"),
     ]
     request = {"isolation": "full"}
-    folder = await told(tmp_path, "r", [(record("p"), [item(0)])], more=[*checks, *job_events], request=request)
+    folder = await write_run(tmp_path, "r", [(record("p"), [item(0)])], more=[*checks, *job_events], request=request)
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
     proof = job.isolation
@@ -354,14 +356,14 @@ async def test_isolation_probes_are_counted_by_result(tmp_path: Path) -> None:
 async def test_a_skipped_job_has_a_note_and_an_unknown_dimension_is_rejected(tmp_path: Path) -> None:
     from bench.errors import UsageError
 
-    folder = await told(tmp_path, "r", [(record("p", skipped="needs OPENAI_API_KEY"), [])], planned=2)
+    folder = await write_run(tmp_path, "r", [(record("p", skipped="needs OPENAI_API_KEY"), [])], planned=2)
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
         assert job.notes == ("needs OPENAI_API_KEY",)
         with pytest.raises(UsageError) as refused:
             await fold(reader, by=("speaker",))
     assert str(refused.value) == 'no item has the dimension "speaker"'
-    spoken = await told(tmp_path, "s", [(record("p"), [Told(item="q", labels={"speaker": "Ann"})])])
+    spoken = await write_run(tmp_path, "s", [(record("p"), [ItemData(item="q", labels={"speaker": "Ann"})])])
     async with Reader.open(spoken) as reader:
         report = await fold(reader, by=("speaker",))
         with pytest.raises(UsageError) as refused:
@@ -373,7 +375,7 @@ async def test_a_skipped_job_has_a_note_and_an_unknown_dimension_is_rejected(tmp
 async def test_report_job_finds_a_job_by_benchmark_and_provider(tmp_path: Path) -> None:
     from bench.errors import UsageError
 
-    folder = await told(tmp_path, "r", [(record("p"), [item(0)]), (record("q"), [item(0)])])
+    folder = await write_run(tmp_path, "r", [(record("p"), [item(0)]), (record("q"), [item(0)])])
     async with Reader.open(folder) as reader:
         report = await fold(reader)
     assert report.job("facts", "q") is report.jobs[1]
@@ -385,7 +387,7 @@ async def test_report_job_finds_a_job_by_benchmark_and_provider(tmp_path: Path) 
 
 @each_row("state", [state for state in RunState if state is not RunState.INTERRUPTED])
 async def test_each_state_except_complete_is_partial(tmp_path: Path, state: RunState) -> None:
-    folder = await told(tmp_path, "r", [(record("p"), [item(0)])], state=state)
+    folder = await write_run(tmp_path, "r", [(record("p"), [item(0)])], state=state)
     async with Reader.open(folder) as reader:
         report = await fold(reader)
     assert report.partial is (state is not RunState.COMPLETE)
@@ -399,7 +401,7 @@ async def test_a_missing_plugin_metric_is_aggregated_as_a_mean_with_a_note(tmp_p
     entries = ("accuracy", {"name": "mine", "method": "custom", "evaluator": "./gone.py:Metric"})
     job = record("p", metrics=(*metrics, own), metric_entries=entries, metric_folder=str(tmp_path))
     items = [replace(item(n), values={"accuracy": 1.0, "mine": float(n)}) for n in range(4)]
-    folder = await told(tmp_path, "r", [(job, items)])
+    folder = await write_run(tmp_path, "r", [(job, items)])
     async with Reader.open(folder) as reader:
         (found,) = (await fold(reader)).jobs
     assert (found.metrics["mine"].value, found.metrics["mine"].definition) == (1.5, "mine/1")
@@ -411,7 +413,7 @@ async def test_a_missing_plugin_metric_is_aggregated_as_a_mean_with_a_note(tmp_p
 async def test_a_job_without_metrics_that_have_reasons_counts_its_items(tmp_path: Path) -> None:
     for epochs in (1, 2):
         job = record("p", epochs=epochs, **measuring("accuracy"))
-        folder = await told(tmp_path, f"r{epochs}", [(job, [replace(item(0), reason="no_evidence")])])
+        folder = await write_run(tmp_path, f"r{epochs}", [(job, [replace(item(0), reason="no_evidence")])])
         async with Reader.open(folder) as reader:
             (found,) = (await fold(reader)).jobs
         assert total(found.metrics["accuracy"]) == 1
@@ -419,18 +421,18 @@ async def test_a_job_without_metrics_that_have_reasons_counts_its_items(tmp_path
 
 async def test_ended_items_beyond_the_plan_do_not_make_a_count_negative(tmp_path: Path) -> None:
     """More ended items than planned (a merge of runs of other versions) never makes a count negative."""
-    folder = await told(tmp_path, "r", [(record("p"), [item(n) for n in range(3)])], planned=2)
+    folder = await write_run(tmp_path, "r", [(record("p"), [item(n) for n in range(3)])], planned=2)
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
     assert (job.n_pending, job.metrics["accuracy"].n_failed) == (0, 0)
 
 
 def test_rows_of_a_test_journal_have_the_key_of_their_job() -> None:
-    (entry,) = [row for row in _entries(Told(item="q", epoch=2)) if row.key.phase is Phase.EVALUATE]
+    (entry,) = [row for row in _entries(ItemData(item="q", epoch=2)) if row.key.phase is Phase.EVALUATE]
     assert entry.key == Key(owner="job-p", phase=Phase.EVALUATE, corpus="c", unit="q", epoch=2)
 
 
-def _entries(one: Told) -> list[JournaledPhase]:
-    from tests.told_journal import rows_of
+def _entries(one: ItemData) -> list[JournaledPhase]:
+    from tests.full_journal import rows_of
 
     return list(rows_of(record("p"), one))

@@ -33,9 +33,9 @@ from bench.report.exports.export import (
 )
 from bench.report.exports.trec import document_ids, export_trec, percent_encoded
 from bench.report.result_files import item_lines
+from tests.full_journal import ItemData, call, write_run
 from tests.rows import each_row
 from tests.small_journal import measuring, record
-from tests.told_journal import Told, call, told
 
 HOSTILE = (
     'a,"b"\r\nc', "=HYPERLINK(1)", "+1", "-1", "@x", "\tx", "\u2028\u2029\x85", "\ud800", "\x00\x1b[31m", "", "ä" * 300,
@@ -43,8 +43,8 @@ HOSTILE = (
 RECORD = record("bm25", **measuring("accuracy", "hit_at_5"))
 
 
-async def journal(workspace: Path, *items: Told, of: JobRecord = RECORD) -> Path:
-    return await told(workspace, "r1", [(of, items)])
+async def journal(workspace: Path, *items: ItemData, of: JobRecord = RECORD) -> Path:
+    return await write_run(workspace, "r1", [(of, items)])
 
 
 async def written(folder: Path, form: str) -> tuple[int, str]:
@@ -64,7 +64,7 @@ async def test_a_row_has_all_data_of_an_item(tmp_path: Path) -> None:
     judged = Verdict(
         evaluator="llm-judge", value=0.5, correct=False, reason="half", judged=True, model="acme/j", raw="I say half"
     )
-    one = Told(
+    one = ItemData(
         item="q1",
         metadata={"speaker": "Ann"},
         verdicts=(judged,),
@@ -123,7 +123,7 @@ async def test_a_row_has_all_data_of_an_item(tmp_path: Path) -> None:
 
 
 async def test_a_row_has_the_documented_fields_and_texts_only_in_exports(tmp_path: Path) -> None:
-    folder = await journal(tmp_path, Told(item="q1"))
+    folder = await journal(tmp_path, ItemData(item="q1"))
     (whole,) = await rows(folder)
     async with Reader.open(folder) as reader:
         (plain,) = [json.loads(line) async for line in item_lines(reader, await fold(reader))]
@@ -137,7 +137,7 @@ async def test_a_row_has_the_documented_fields_and_texts_only_in_exports(tmp_pat
 
 async def test_latencies_of_a_row_are_whole_microseconds(tmp_path: Path) -> None:
     job = record("bm25", **measuring("latency_p50"))
-    folder = await told(tmp_path, "r1", [(job, [Told(item="q1", values={"latency_p50": 1000.0})])])
+    folder = await write_run(tmp_path, "r1", [(job, [ItemData(item="q1", values={"latency_p50": 1000.0})])])
     (row,) = await rows(folder)
     async with Reader.open(folder) as reader:
         shown = (await fold(reader)).jobs[0].metrics["latency_p50"]
@@ -158,7 +158,7 @@ async def test_latencies_of_a_row_are_whole_microseconds(tmp_path: Path) -> None
 async def test_a_failed_item_has_an_error_and_no_score_hits_or_answer(
     tmp_path: Path, state: State, outcome: str, error: object
 ) -> None:
-    one = Told(item="q1", state=state, outcome=outcome, message="no answer in 5 s")
+    one = ItemData(item="q1", state=state, outcome=outcome, message="no answer in 5 s")
     (row,) = await rows(await journal(tmp_path, one))
     assert row["error"] == error and row["state"] == state
     assert [row[name] for name in ("score", "correct", "hits", "answer", "retrieved")] == [None] * 5
@@ -166,13 +166,15 @@ async def test_a_failed_item_has_an_error_and_no_score_hits_or_answer(
 
 
 async def test_items_that_have_not_ended_are_not_exported(tmp_path: Path) -> None:
-    folder = await journal(tmp_path, Told(item="q1"), Told(item="q2", state=None))
+    folder = await journal(tmp_path, ItemData(item="q1"), ItemData(item="q2", state=None))
     assert [row["item_id"] for row in await rows(folder)] == ["q1"]
 
 
 async def test_the_newest_scoring_of_an_item_is_exported(tmp_path: Path) -> None:
-    later = Told(item="q1", state=State.INCORRECT, values={"accuracy": 0.0}, generation=1, outcome="ok", answer=None)
-    folder = await journal(tmp_path, Told(item="q1"), later)
+    later = ItemData(
+        item="q1", state=State.INCORRECT, values={"accuracy": 0.0}, generation=1, outcome="ok", answer=None
+    )
+    folder = await journal(tmp_path, ItemData(item="q1"), later)
     (row,) = await rows(folder)
     assert (row["state"], row["metrics"]) == ("incorrect", {"accuracy": 0.0})
 
@@ -181,7 +183,7 @@ async def test_a_row_with_dropped_payloads_has_null_texts(tmp_path: Path) -> Non
     from bench.journal import Journal
 
     long = "".join(f"{number} " for number in range(5000))
-    folder = await journal(tmp_path, Told(item="q1", question=long, hits=[long]))
+    folder = await journal(tmp_path, ItemData(item="q1", question=long, hits=[long]))
     async with Journal.resume(folder) as writing:
         await writing.drop_payloads()
     (row,) = await rows(folder)
@@ -191,7 +193,7 @@ async def test_a_row_with_dropped_payloads_has_null_texts(tmp_path: Path) -> Non
 
 @each_row("text", HOSTILE)
 async def test_any_text_is_unchanged_in_each_json_format(tmp_path: Path, text: str) -> None:
-    one = Told(item="q1", question=text, expected=(text, text), answer=text, hits=[text])
+    one = ItemData(item="q1", question=text, expected=(text, text), answer=text, hits=[text])
     folder = await journal(tmp_path, one)
     _, lines = await written(folder, "jsonl")
     assert len(lines.splitlines()) == 1, "one object a line"
@@ -206,7 +208,7 @@ async def test_any_text_is_unchanged_in_each_json_format(tmp_path: Path, text: s
 
 @each_row("text", [text for text in HOSTILE if "\ud800" not in text])
 async def test_csv_keeps_texts_and_escapes_formulas(tmp_path: Path, text: str) -> None:
-    folder = await journal(tmp_path, Told(item="q1", question=text))
+    folder = await journal(tmp_path, ItemData(item="q1", question=text))
     count, sheet = await written(folder, "csv")
     head, row = csv.reader(io.StringIO(sheet, newline=""))
     cell = row[head.index("question")]
@@ -216,7 +218,7 @@ async def test_csv_keeps_texts_and_escapes_formulas(tmp_path: Path, text: str) -
 
 @pytest.mark.parametrize(("form", "text"), [("json", "[\n]\n"), ("jsonl", ""), ("csv", None)])
 async def test_an_export_without_ended_items_is_an_empty_document(tmp_path: Path, form: str, text: str | None) -> None:
-    count, found = await written(await journal(tmp_path, Told(item="q1", state=None)), form)
+    count, found = await written(await journal(tmp_path, ItemData(item="q1", state=None)), form)
     assert count == 0
     assert found == text or (form == "csv" and found.count("\r\n") == 1)
 
@@ -224,10 +226,10 @@ async def test_an_export_without_ended_items_is_an_empty_document(tmp_path: Path
 async def test_csv_has_the_flat_columns_and_one_column_per_metric(tmp_path: Path) -> None:
     models = ModelNames(embedding="acme/e", answering="acme/m1", judge="acme/j")
     other = record("x", models=models, **measuring("mrr"))
-    failed = Told(item="q2", state=State.ERROR, outcome="timeout", message="late")
-    folder = await told(
-        tmp_path, "r1", [(RECORD, [Told(item="q1", expected=("Oslo", "oslo")), failed]),
-                         (other, [Told(item="q1", values={"mrr": 0.25})])]
+    failed = ItemData(item="q2", state=State.ERROR, outcome="timeout", message="late")
+    folder = await write_run(
+        tmp_path, "r1", [(RECORD, [ItemData(item="q1", expected=("Oslo", "oslo")), failed]),
+                         (other, [ItemData(item="q1", values={"mrr": 0.25})])]
     )  # fmt: skip
     _, sheet = await written(folder, "csv")
     first, second, third = csv.DictReader(io.StringIO(sheet, newline=""))
@@ -242,8 +244,8 @@ async def test_csv_has_the_flat_columns_and_one_column_per_metric(tmp_path: Path
 
 async def test_parquet_has_the_columns_of_csv_with_types(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    failed = Told(item="q2", state=State.ERROR, outcome="timeout")
-    folder = await journal(tmp_path, Told(item="q1", expected=("a", "b")), failed)
+    failed = ItemData(item="q2", state=State.ERROR, outcome="timeout")
+    folder = await journal(tmp_path, ItemData(item="q1", expected=("a", "b")), failed)
     target = tmp_path / "rows.parquet"
     async with Reader.open(folder) as reader:
         assert await export_parquet(reader, target) == 2
@@ -263,7 +265,7 @@ async def test_parquet_has_the_columns_of_csv_with_types(tmp_path: Path) -> None
 
 async def test_a_failed_parquet_export_leaves_no_file(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow.parquet")
-    folder = await journal(tmp_path, Told(item="q1"))
+    folder = await journal(tmp_path, ItemData(item="q1"))
     (tmp_path / "taken").mkdir()
     async with Reader.open(folder) as reader:
         with pytest.raises(OSError):
@@ -291,11 +293,11 @@ async def trec(folder: Path, place: Path) -> tuple[dict[str, int], dict[str, lis
 
 async def test_trec_files_rank_hits_and_list_relevant_documents(tmp_path: Path) -> None:
     items = [
-        Told(item="q 1", gold=("s1", "s2"), retrieved=[["s9"], ["s1"], ["s1"], []]),
-        Told(item="q2", gold=("s5",), retrieved=[]),
-        Told(item="q3", gold=(), retrieved=[["s1"]]),
-        Told(item="q4", gold=("s1",), retrieved=None),
-        Told(item="q5", state=State.ERROR, outcome="timeout"),
+        ItemData(item="q 1", gold=("s1", "s2"), retrieved=[["s9"], ["s1"], ["s1"], []]),
+        ItemData(item="q2", gold=("s5",), retrieved=[]),
+        ItemData(item="q3", gold=(), retrieved=[["s1"]]),
+        ItemData(item="q4", gold=("s1",), retrieved=None),
+        ItemData(item="q5", state=State.ERROR, outcome="timeout"),
     ]
     several, files = await trec(await journal(tmp_path, *items), tmp_path / "out")
     assert several == {"facts__bm25": 0}
@@ -313,8 +315,8 @@ async def test_trec_files_rank_hits_and_list_relevant_documents(tmp_path: Path) 
 
 
 async def test_each_epoch_of_an_item_is_its_own_trec_query(tmp_path: Path) -> None:
-    repeats = [Told(item="q1", epoch=epoch, retrieved=[[found]]) for epoch, found in ((1, "s1"), (2, "s9"))]
-    _, files = await trec(await told(tmp_path, "r1", [(record("bm25", epochs=2), repeats)]), tmp_path / "out")
+    repeats = [ItemData(item="q1", epoch=epoch, retrieved=[[found]]) for epoch, found in ((1, "s1"), (2, "s9"))]
+    _, files = await trec(await write_run(tmp_path, "r1", [(record("bm25", epochs=2), repeats)]), tmp_path / "out")
     assert files == {
         "facts__bm25.qrels": ["q1#epoch1 0 s1 1", "q1#epoch2 0 s1 1"],
         "facts__bm25.run": ["q1#epoch1 Q0 s1 1 1 bm25", "q1#epoch2 Q0 s9 1 1 bm25"],
@@ -322,23 +324,23 @@ async def test_each_epoch_of_an_item_is_its_own_trec_query(tmp_path: Path) -> No
 
 
 async def test_a_hit_with_several_ids_is_written_as_the_first_newly_covered_one_and_counted(tmp_path: Path) -> None:
-    one = Told(item="q1", gold=("s1", "s2"), retrieved=[["x", "s2"], ["s2", "s1"], ["y", "z"]])
+    one = ItemData(item="q1", gold=("s1", "s2"), retrieved=[["x", "s2"], ["s2", "s1"], ["y", "z"]])
     several, files = await trec(await journal(tmp_path, one), tmp_path / "out")
     assert several == {"facts__bm25": 3}
     assert [line.split()[2] for line in files["facts__bm25.run"]] == ["s2", "s1", "y"]
 
 
 async def test_trec_files_of_several_jobs_of_one_provider_have_different_names(tmp_path: Path) -> None:
-    def of(embedding: str | None, answering: str, judge: str | None) -> tuple[JobRecord, list[Told]]:
+    def of(embedding: str | None, answering: str, judge: str | None) -> tuple[JobRecord, list[ItemData]]:
         names = ModelNames(embedding=embedding, answering=answering, judge=judge)
         name = f"{embedding}-{answering}-{judge}"
-        return record("v", key=name, lane=f"lane-{embedding}", answer_owner=name, models=names), [Told(item="q1")]
+        return record("v", key=name, lane=f"lane-{embedding}", answer_owner=name, models=names), [ItemData(item="q1")]
 
     jobs = [
         of("a/e1", "a/m1", None), of("a/e2", "a/m1", None), of("a/e3", "a/m1", None), of("a/e3", "a/m1", "a/j"),
         of("a-e3", "a/m1", None),
     ]  # fmt: skip
-    _, files = await trec(await told(tmp_path, "r1", jobs), tmp_path / "out")
+    _, files = await trec(await write_run(tmp_path, "r1", jobs), tmp_path / "out")
     assert [name for name in files if name.endswith(".run")] == [
         "facts__v.run",
         "facts__v__a-e2__a-m1.run",
@@ -417,7 +419,7 @@ def test_metrics_computed_from_trec_files_equal_those_of_the_program(
 
 async def test_parquet_without_its_extra_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    folder = await journal(tmp_path, Told(item="q1"))
+    folder = await journal(tmp_path, ItemData(item="q1"))
     async with Reader.open(folder) as reader:
         with pytest.raises(UsageError) as refused:
             await export_parquet(reader, tmp_path / "rows.parquet")
@@ -431,10 +433,10 @@ async def test_each_format_exports_exactly_the_ended_items_of_the_report(tmp_pat
 
     states = [*State, None]
     items = [
-        Told(item=f"q{at}", state=state, outcome="timeout" if state in (State.ERROR, State.NOT_READY) else "ok")
+        ItemData(item=f"q{at}", state=state, outcome="timeout" if state in (State.ERROR, State.NOT_READY) else "ok")
         for at, state in enumerate(states)
     ]
-    folder = await told(tmp_path, "r1", [(RECORD, items), (record("y"), items[:3])])
+    folder = await write_run(tmp_path, "r1", [(RECORD, items), (record("y"), items[:3])])
     async with Reader.open(folder) as reader:
         jobs = (await fold(reader)).jobs
     ended = sum(sum(job.counts.values()) for job in jobs)

@@ -20,28 +20,28 @@ from bench.report.exports.eval_record import export_records
 from bench.report.exports.inspect_log import export_inspect
 from bench.report.exports.junit import export_junit
 from bench.report.exports.trace import export_otlp
+from tests.full_journal import ItemData, call, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import Told, call, told
 
 RECORD = record("bm25", **measuring("accuracy", "hit_at_5"))
 RIGHT = Verdict(evaluator="exact-match", value=1.0, correct=True)
 WRONG = Verdict(evaluator="exact-match", value=0.0, correct=False, reason="another <city> & date\x1b[31m")
 ITEMS = (
-    Told(item="q1", verdicts=(RIGHT,), state=State.CORRECT, values={"accuracy": 1.0, "hit_at_5": 1.0}),
-    Told(
+    ItemData(item="q1", verdicts=(RIGHT,), state=State.CORRECT, values={"accuracy": 1.0, "hit_at_5": 1.0}),
+    ItemData(
         item="q2",
         verdicts=(WRONG,),
         state=State.INCORRECT,
         values={"accuracy": 0.0, "hit_at_5": None},
         calls={Phase.ANSWER: (call("answering", cost="0.002", tokens=40),), Phase.SEARCH: (call("provider"),)},
     ),
-    Told(item="q3", state=State.ERROR, outcome="timeout", message="took longer than 5 s"),
-    Told(item="q4", state=State.UNSCORED, verdicts=(), values={}),
+    ItemData(item="q3", state=State.ERROR, outcome="timeout", message="took longer than 5 s"),
+    ItemData(item="q4", state=State.UNSCORED, verdicts=(), values={}),
 )
 
 
 async def folder_of(workspace: Path) -> Path:
-    return await told(workspace, "r1", [(RECORD, ITEMS)])
+    return await write_run(workspace, "r1", [(RECORD, ITEMS)])
 
 
 async def test_junit_has_one_case_per_item_and_counts_failures(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ INSTANCE_KEYS = {
 
 async def records(workspace: Path) -> tuple[Path, dict[str, Any], list[dict[str, Any]]]:
     more = tuple(replace(ITEMS[0], item=f"r{at}") for at in range(60))
-    async with Reader.open(await told(workspace, "r1", [(RECORD, (*ITEMS, *more))])) as reader:
+    async with Reader.open(await write_run(workspace, "r1", [(RECORD, (*ITEMS, *more))])) as reader:
         ((name, count),) = (await export_records(reader, workspace)).items()
     path = workspace / name
     lines = path.read_bytes().splitlines()
@@ -187,8 +187,8 @@ async def test_an_eval_record_passes_the_validator_of_its_schema(
 
 
 async def test_an_invalid_job_has_no_eval_record_and_an_invalidated_log(tmp_path: Path) -> None:
-    failed = tuple(Told(item=f"q{at}", state=State.ERROR, outcome="timeout", values={}) for at in range(4))
-    async with Reader.open(await told(tmp_path, "r1", [(RECORD, failed)])) as reader:
+    failed = tuple(ItemData(item=f"q{at}", state=State.ERROR, outcome="timeout", values={}) for at in range(4))
+    async with Reader.open(await write_run(tmp_path, "r1", [(RECORD, failed)])) as reader:
         assert await export_records(reader, tmp_path / "records") == {}
         (name,) = await export_inspect(reader, tmp_path / "logs")
     assert json.loads((tmp_path / "logs" / name).read_text())["invalidated"] is True
@@ -210,7 +210,7 @@ async def test_frames_have_types_and_join_on_job_item_and_epoch(tmp_path: Path) 
 
 
 async def test_frames_of_a_run_without_ended_items_are_empty_with_columns(tmp_path: Path) -> None:
-    await told(tmp_path, "r1", [(RECORD, ())])
+    await write_run(tmp_path, "r1", [(RECORD, ())])
     frames = bench.frames("r1", workspace=tmp_path)
     assert len(frames.items) == len(frames.hits) == 0
     assert {"item_id", "rank", "content"} <= set(frames.hits.columns)

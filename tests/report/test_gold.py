@@ -12,8 +12,8 @@ from bench.plan.job_record import OverlayRecord
 from bench.report import fold, results_json
 from bench.report.fold import JobReport
 from bench.report.job_notes import gold_notes
+from tests.full_journal import ItemData, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import Told, told
 
 NAMES = measuring("accuracy", "hit_at_5", "answer_length", "over_abstention_rate")
 
@@ -22,16 +22,18 @@ def overlay(*items: str) -> OverlayRecord:
     return OverlayRecord(name="audit", sha256="0" * 64, source="us", items=dict.fromkeys(items, "wrong"))
 
 
-def item(name: str, accuracy: float | None, *, corrected: Mapping[str, float] | None = None, epoch: int = 1) -> Told:
+def item(
+    name: str, accuracy: float | None, *, corrected: Mapping[str, float] | None = None, epoch: int = 1
+) -> ItemData:
     values = {"accuracy": accuracy, "hit_at_5": 1.0, "answer_length": 7.0, "over_abstention_rate": 0.0}
     state = State.UNSCORED if accuracy is None else State.CORRECT if accuracy == 1 else State.INCORRECT
-    return Told(item=name, state=state, values=values, corrected=corrected, epoch=epoch)
+    return ItemData(item=name, state=state, values=values, corrected=corrected, epoch=epoch)
 
 
 async def job_of(
-    workspace: Path, items: Sequence[Told], *, overlay_record: OverlayRecord | None, **more: object
+    workspace: Path, items: Sequence[ItemData], *, overlay_record: OverlayRecord | None, **more: object
 ) -> JobReport:
-    folder = await told(workspace, "r", [(record("p", overlay=overlay_record, **NAMES, **more), items)])
+    folder = await write_run(workspace, "r", [(record("p", overlay=overlay_record, **NAMES, **more), items)])
     async with Reader.open(folder) as reader:
         report = await fold(reader)
     document = results_json(report)["jobs"]
@@ -68,7 +70,7 @@ async def test_overlay_items_with_a_corrected_answer_are_scored_against_it(tmp_p
 
 
 async def test_overlay_items_that_are_unscored_or_missing_change_no_score(tmp_path: Path) -> None:
-    items = [item("q1", 1.0), item("q2", None), Told(item="q3", state=State.ERROR, outcome="timeout")]
+    items = [item("q1", 1.0), item("q2", None), ItemData(item="q3", state=State.ERROR, outcome="timeout")]
     job = await job_of(tmp_path, items, overlay_record=overlay("q2", "q3", "elsewhere"), n_whole=3)
     assert job.gold["accuracy"] == GoldScores(raw=1.0, corrected=1.0, ceiling=1.0, n=1, n_listed=0)
 

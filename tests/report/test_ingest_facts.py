@@ -13,8 +13,8 @@ from bench.model import Call, Measurement, State
 from bench.plan.job_record import JobRecord
 from bench.report.fold import JobReport, fold
 from bench.report.job_data import OutcomeCounts, job_facts, open_measures
+from tests.full_journal import AT, ItemData, call, rows_of, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import AT, Told, call, rows_of, told
 
 NAMES = (
     "accuracy", "ingest_throughput", "ingest_to_searchable_p50", "tokens_ingest", "cost_ingest", "ingest_latency_p50",
@@ -53,7 +53,7 @@ def steps(
 
 
 async def folded(workspace: Path, rows: Sequence[CorpusRow], *, job: JobRecord = JOB, **request: object) -> JobReport:
-    folder = await told(workspace, "r", [(job, [Told(item="q1")])], more=rows, request=request)
+    folder = await write_run(workspace, "r", [(job, [ItemData(item="q1")])], more=rows, request=request)
     async with Reader.open(folder) as reader:
         return (await fold(reader)).jobs[0]
 
@@ -86,7 +86,7 @@ async def test_the_throughput_of_concurrent_ingests_uses_the_wall_clock(tmp_path
 async def test_ingest_concurrency_is_its_own_setting_or_that_of_the_run(
     tmp_path: Path, request_: dict[str, object], concurrency: int | None
 ) -> None:
-    folder = await told(tmp_path, "r", [(JOB, [Told(item="q1")])], more=steps("c1"), request=request_)
+    folder = await write_run(tmp_path, "r", [(JOB, [ItemData(item="q1")])], more=steps("c1"), request=request_)
     async with Reader.open(folder) as reader:
         assert (await job_facts(reader, JOB, {owner: {} for owner in JOB.owners})).ingest_concurrency == concurrency
 
@@ -141,7 +141,7 @@ async def test_jobs_of_one_lane_share_ingest_values_and_other_lanes_have_their_o
     second = record("p", key="2", lane="lane", answer_owner="other", **measuring(*NAMES))
     third = record("q", **measuring(*NAMES))
     rows = [*steps("c1", lane="lane", memories=8), *steps("c1", lane="lane-q", memories=2)]
-    folder = await told(tmp_path, "r", [(job, [Told(item="q1")]) for job in (first, second, third)], more=rows)
+    folder = await write_run(tmp_path, "r", [(job, [ItemData(item="q1")]) for job in (first, second, third)], more=rows)
     async with Reader.open(folder) as reader:
         found = [of(job, "ingest_throughput").value for job in (await fold(reader)).jobs]
     assert found == [4.0, 4.0, 1.0]
@@ -151,7 +151,7 @@ async def test_jobs_of_one_lane_share_ingest_values_and_other_lanes_have_their_o
 
 
 async def test_reports_of_a_running_run_count_durable_items_and_only_grow(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r", [(JOB, [Told(item="q0")])], planned=6, state=RunState.RUNNING)
+    folder = await write_run(tmp_path, "r", [(JOB, [ItemData(item="q0")])], planned=6, state=RunState.RUNNING)
     pending, values = [], []
     async with Journal.resume(folder) as journal:
         for number in range(1, 6):
@@ -162,7 +162,7 @@ async def test_reports_of_a_running_run_count_durable_items_and_only_grow(tmp_pa
             values.append((of(job, "accuracy").n, of(job, "accuracy").n_failed))
             assert report.partial
             state = State.CORRECT if number % 2 else State.INCORRECT
-            for row in rows_of(JOB, Told(item=f"q{number}", state=state, values={"accuracy": float(number % 2)})):
+            for row in rows_of(JOB, ItemData(item=f"q{number}", state=state, values={"accuracy": float(number % 2)})):
                 journal.append(row)
             await journal.flush()
         await journal.set_state(RunState.COMPLETE)
@@ -175,10 +175,10 @@ async def test_reports_of_a_running_run_count_durable_items_and_only_grow(tmp_pa
 
 
 async def test_a_retried_item_counts_with_its_last_outcome(tmp_path: Path) -> None:
-    failed = Told(item="q1", state=State.ERROR, outcome="timeout")
-    folder = await told(tmp_path, "r", [(JOB, [failed, Told(item="q2")])])
+    failed = ItemData(item="q1", state=State.ERROR, outcome="timeout")
+    folder = await write_run(tmp_path, "r", [(JOB, [failed, ItemData(item="q2")])])
     async with Journal.resume(folder) as journal:
-        for row in rows_of(JOB, Told(item="q1")):
+        for row in rows_of(JOB, ItemData(item="q1")):
             journal.append(row)
         await journal.flush()
     async with Reader.open(folder) as reader:

@@ -15,9 +15,9 @@ from bench.report.comparison.comparison_rows import Comparisons
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
 from bench.report.comparison.formats import comparison_grids, comparison_json, conclusions
 from bench.report.comparison.sides import Side, load_of
+from tests.full_journal import AT
 from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
-from tests.told_journal import AT
 
 ITEMS = [f"q{at:02d}" for at in range(20)]
 CLUSTERS = {name: f"c{at % 4}" for at, name in enumerate(ITEMS)}
@@ -121,8 +121,8 @@ async def test_the_interval_of_equal_sides_is_explained(tmp_path: Path) -> None:
     assert text.endswith("p = 1.0000; no item differs: the interval shows what 20 items could have missed.")
     headline, exploratory = comparison_grids(found)
     assert "accuracy: no item differs: the interval shows what 20 items could have missed" in headline.notes
-    told = [note for note in exploratory.notes if "have missed" in note]
-    assert told == ["accuracy: t0, accuracy: t1: no item differs: the interval shows what 10 items could have missed"]
+    output = [note for note in exploratory.notes if "have missed" in note]
+    assert output == ["accuracy: t0, accuracy: t1: no item differs: the interval shows what 10 items could have missed"]
 
 
 async def test_a_difference_that_is_equal_in_each_cluster_is_explained_by_clusters(tmp_path: Path) -> None:

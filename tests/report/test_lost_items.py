@@ -16,25 +16,25 @@ from bench.plan.job_record import ModelNames, OverlayRecord
 from bench.report.failure_tables import losses_grids, losses_json
 from bench.report.failures import RunLosses, lost_items
 from bench.report.fold import fold
+from tests.full_journal import RIGHT, WRONG, ItemData, write_run
 from tests.rows import each_row
 from tests.small_journal import record
-from tests.told_journal import RIGHT, WRONG, Told, told
 
 JUDGED = Verdict(evaluator="llm-judge", value=0.0, correct=False, judged=True)
-WRONGLY = Told(item="q", state=State.INCORRECT, verdicts=(WRONG,), values={"accuracy": 0.0})
+WRONGLY = ItemData(item="q", state=State.INCORRECT, verdicts=(WRONG,), values={"accuracy": 0.0})
 
 
-def wrong(**more: object) -> Told:
+def wrong(**more: object) -> ItemData:
     return replace(WRONGLY, **more)  # type: ignore[arg-type]
 
 
-REASONS: dict[str, tuple[Told, str | None]] = {
-    "an error": (Told(item="q", state=State.ERROR, outcome="timeout", message="late"), "error"),
-    "an index that never was ready": (Told(item="q", state=State.NOT_READY, outcome="not_ready"), "not_ready"),
-    "what a provider cannot do": (Told(item="q", state=State.UNSUPPORTED, outcome="unsupported"), "unsupported"),
+REASONS: dict[str, tuple[ItemData, str | None]] = {
+    "an error": (ItemData(item="q", state=State.ERROR, outcome="timeout", message="late"), "error"),
+    "an index that never was ready": (ItemData(item="q", state=State.NOT_READY, outcome="not_ready"), "not_ready"),
+    "what a provider cannot do": (ItemData(item="q", state=State.UNSUPPORTED, outcome="unsupported"), "unsupported"),
     "no verdict": (wrong(state=State.UNSCORED, verdicts=(replace(WRONG, value=None, correct=None),)), "unscored"),
-    "right": (Told(item="q"), None),
-    "not ended": (Told(item="q", state=None), None),
+    "right": (ItemData(item="q"), None),
+    "not ended": (ItemData(item="q", state=None), None),
     "a judge against an exact match": (wrong(verdicts=(RIGHT, JUDGED)), "judge_disagreement"),
     "an answer where there is none": (wrong(gold=(), answerable=False), "should_have_abstained"),
     "an answer from evidence of something else": (wrong(answerable=False), "should_have_abstained"),
@@ -58,9 +58,9 @@ REASONS: dict[str, tuple[Told, str | None]] = {
 
 
 async def losses(
-    workspace: Path, items: Sequence[Told], *, kinds: Sequence[str] | None = None, **changes: object
+    workspace: Path, items: Sequence[ItemData], *, kinds: Sequence[str] | None = None, **changes: object
 ) -> RunLosses:
-    folder = await told(workspace, "r", [(record("p", **changes), items)])
+    folder = await write_run(workspace, "r", [(record("p", **changes), items)])
     async with Reader.open(folder) as reader:
         return await lost_items(reader, kinds=kinds)
 
@@ -92,18 +92,18 @@ async def test_gold_suspect_takes_precedence_over_retrieval_reasons(tmp_path: Pa
 
 
 async def test_different_verdicts_of_two_judges_or_epochs_are_a_judge_disagreement(tmp_path: Path) -> None:
-    def by(judge: str, *verdicts: Verdict) -> tuple[object, list[Told]]:
+    def by(judge: str, *verdicts: Verdict) -> tuple[object, list[ItemData]]:
         models = ModelNames(embedding=None, answering="acme/m1", judge=judge)
         own = record("p", key=f"job-{judge}", lane="lane", answer_owner="answers", models=models)
         right = all(verdict.correct for verdict in verdicts)
-        return own, [Told(item="q", verdicts=verdicts) if right else wrong(verdicts=verdicts)]
+        return own, [ItemData(item="q", verdicts=verdicts) if right else wrong(verdicts=verdicts)]
 
     agreed = replace(JUDGED, value=1.0, correct=True)
-    folder = await told(tmp_path, "two", [by("a", JUDGED), by("b", agreed)])  # type: ignore[list-item]
+    folder = await write_run(tmp_path, "two", [by("a", JUDGED), by("b", agreed)])  # type: ignore[list-item]
     async with Reader.open(folder) as reader:
         first, second = (await lost_items(reader)).jobs
     assert (first.counts, second.counts) == ({LossKind.JUDGE_DISAGREEMENT: 1}, {})
-    epochs = [wrong(verdicts=(JUDGED,)), Told(item="q", epoch=2, verdicts=(agreed,))]
+    epochs = [wrong(verdicts=(JUDGED,)), ItemData(item="q", epoch=2, verdicts=(agreed,))]
     (job,) = (await losses(tmp_path, epochs, epochs=2)).jobs
     assert [(one["epoch"], one["loss"]) for one in job.items] == [(1, "judge_disagreement")]
     same = [wrong(verdicts=(JUDGED,)), wrong(epoch=2, verdicts=(JUDGED,))]
@@ -113,14 +113,14 @@ async def test_different_verdicts_of_two_judges_or_epochs_are_a_judge_disagreeme
 
 
 async def test_an_item_with_epochs_is_lost_once_for_the_reason_of_its_state(tmp_path: Path) -> None:
-    def late(item: str, epoch: int) -> Told:
-        return Told(item=item, epoch=epoch, state=State.ERROR, outcome="timeout", message="late")
+    def late(item: str, epoch: int) -> ItemData:
+        return ItemData(item=item, epoch=epoch, state=State.ERROR, outcome="timeout", message="late")
 
-    def missed(item: str, epoch: int) -> Told:
+    def missed(item: str, epoch: int) -> ItemData:
         return wrong(item=item, epoch=epoch, retrieved=[], hits=[])
 
     repeats = [
-        Told(item="a"), Told(item="a", epoch=2), late("a", 3),
+        ItemData(item="a"), ItemData(item="a", epoch=2), late("a", 3),
         late("b", 1), late("b", 2), late("b", 3),
         missed("c", 1), wrong(item="c", epoch=2), missed("c", 3),
         late("d", 1), missed("d", 2), late("d", 3),
@@ -134,9 +134,9 @@ async def test_an_item_with_epochs_is_lost_once_for_the_reason_of_its_state(tmp_
 
 
 MIXED = [
-    Told(item="q1", state=State.ERROR, outcome="timeout", message="late"),
-    Told(item="q2", state=State.ERROR, outcome="timeout", message="late"),
-    Told(item="q3", state=State.ERROR, outcome="network", message="gone"),
+    ItemData(item="q1", state=State.ERROR, outcome="timeout", message="late"),
+    ItemData(item="q2", state=State.ERROR, outcome="timeout", message="late"),
+    ItemData(item="q3", state=State.ERROR, outcome="network", message="gone"),
     wrong(item="q4", retrieved=[], hits=[]),
     wrong(item="q5"),
 ]
@@ -155,7 +155,7 @@ async def test_kinds_filter_the_listed_items_but_not_the_counts(tmp_path: Path) 
 
 
 async def test_unknown_kinds_providers_and_benchmarks_are_rejected_with_the_known_ones(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r", [(record("p"), MIXED), (record("q"), MIXED)])
+    folder = await write_run(tmp_path, "r", [(record("p"), MIXED), (record("q"), MIXED)])
     async with Reader.open(folder) as reader:
         with pytest.raises(UsageError) as refused:
             await lost_items(reader, kinds=["error", "nope"])
@@ -198,7 +198,7 @@ async def test_losses_json_lists_items_and_distinct_reasons(tmp_path: Path) -> N
 
 async def test_losses_grids_count_first_then_list_items_up_to_the_limit(tmp_path: Path) -> None:
     many = [wrong(item=f"q{at:03d}", question="so long a question " * 20) for at in range(43)]
-    found = await losses(tmp_path, [*many, Told(item="q900", state=State.ERROR, outcome="timeout", message="late")])
+    found = await losses(tmp_path, [*many, ItemData(item="q900", state=State.ERROR, outcome="timeout", message="late")])
     counts, *rest = losses_grids(found, limit=40, cut=True)
     assert counts.title == "lost items of r, one cause per item | facts | acme/m1"
     assert counts.head == ("provider", "lost", "error", "answer_wrong")
@@ -211,12 +211,14 @@ async def test_losses_grids_count_first_then_list_items_up_to_the_limit(tmp_path
 
 
 async def test_a_run_without_losses_has_a_row_of_zeros(tmp_path: Path) -> None:
-    (grid,) = losses_grids(await losses(tmp_path, [Told(item="q")]))
+    (grid,) = losses_grids(await losses(tmp_path, [ItemData(item="q")]))
     assert grid.rows == (("p", "0"),)
 
 
 async def test_benchmark_names_are_case_insensitive(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r", [(record("p", benchmark="NoLiMa"), [Told(item="i", state=State.ERROR)])])
+    folder = await write_run(
+        tmp_path, "r", [(record("p", benchmark="NoLiMa"), [ItemData(item="i", state=State.ERROR)])]
+    )
     async with Reader.open(folder) as reader:
         for name in ("NoLiMa", "nolima"):
             assert len((await lost_items(reader, benchmark=name)).jobs) == 1

@@ -14,9 +14,9 @@ from bench.model import Call, Phase, Usage
 from bench.plan.job_record import JobRecord, ModelNames
 from bench.report.fold import fold
 from bench.report.results_document import results_json
+from tests.full_journal import AT, ItemData, call, write_run
 from tests.rows import each_row
 from tests.small_journal import measuring, record
-from tests.told_journal import AT, Told, call, told
 
 TOKENS = ("ingest", "context", "answer_in", "answer_out", "judge_in", "judge_out")
 NAMES = (
@@ -44,8 +44,8 @@ async def shown(
         CorpusRow(lane=job.lane, corpus="c", attempt=1, kind=CorpusKind.INTENT, at=AT),
         CorpusRow(lane=job.lane, corpus="c", attempt=1, kind=CorpusKind.INGESTED, at=AT, calls=tuple(ingest)),
     ]
-    item = Told(item="q1", calls={phase: tuple(made) for phase, made in (calls or {}).items()})
-    folder = await told(workspace, "r", [(job, [item])], more=rows, **{"versions": VERSIONS, **meta})
+    item = ItemData(item="q1", calls={phase: tuple(made) for phase, made in (calls or {}).items()})
+    folder = await write_run(workspace, "r", [(job, [item])], more=rows, **{"versions": VERSIONS, **meta})
     async with Reader.open(folder) as reader:
         (one,) = cast("list[dict[str, Any]]", results_json(await fold(reader))["jobs"])
     return cast("dict[str, dict[str, Any]]", one["metrics"])
@@ -143,7 +143,7 @@ async def test_a_provider_call_uses_its_own_price_and_a_model_inside_it_the_pric
 
 async def test_a_run_resumed_with_another_price_table_names_both(tmp_path: Path) -> None:
     calls = {Phase.ANSWER: (call("answering", cost="0.5", tokens=10),)}
-    folder = await told(tmp_path, "r", [(JOB, [Told(item="q1", calls=calls)])], versions=VERSIONS)
+    folder = await write_run(tmp_path, "r", [(JOB, [ItemData(item="q1", calls=calls)])], versions=VERSIONS)
     for version in ("1.0", "2.0"):
         async with Journal.resume(folder) as journal:
             await journal.record_resume({"versions": {"packages": {"genai-prices": version}}})

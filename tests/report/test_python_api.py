@@ -55,7 +55,7 @@ async def test_a_run_started_from_python_can_be_reported_and_compared(tmp_path: 
 async def test_bench_compare_rejects_what_the_command_line_rejects(tmp_path: Path) -> None:
     await two_runs(tmp_path)
     await made(tmp_path, "r3", [Job(record=record("z", k=5), values=RIGHT)])
-    for jobs, told in ((("r1:x",), "two sides"), ((), "no sides"), (("r1:x", "r3:z"), "k: A has 10, B has 5")):
-        with pytest.raises(UsageError, match=told):
+    for jobs, output in ((("r1:x",), "two sides"), ((), "no sides"), (("r1:x", "r3:z"), "k: A has 10, B has 5")):
+        with pytest.raises(UsageError, match=output):
             bench.compare(*jobs, workspace=tmp_path)
     assert bench.compare("r1:x", "r3:z", force=True, workspace=tmp_path).forced

@@ -20,19 +20,19 @@ from bench.report.result_files import publish, replace_lines, replace_text
 from bench.report.results_document import report_json
 from bench.report.status import list_runs, run_status
 from bench.report.summary import RESULTS_FILE, rebuild, store_report
+from tests.full_journal import AT, ItemData, call, rows_of, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import AT, Told, call, rows_of, told
 
-ERROR = Told(item="q3", state=State.ERROR, outcome="timeout")
-ITEMS = [Told(item="q1"), Told(item="q2", state=State.INCORRECT), ERROR]
+ERROR = ItemData(item="q3", state=State.ERROR, outcome="timeout")
+ITEMS = [ItemData(item="q1"), ItemData(item="q2", state=State.INCORRECT), ERROR]
 
 
 async def test_the_status_of_a_finished_run_has_counts_cost_and_ranges(tmp_path: Path) -> None:
     calls = {Phase.SEARCH: (call("embedding", cost="0.25"),), Phase.ANSWER: (call("answering", cost="1"),)}
     first = record("x", key="a", lane="lane", answer_owner="lane|m", selection={"question_type": ["two", "one"]})
     second = record("x", key="b", lane="lane", answer_owner="lane|m")
-    paid = [Told(item="q1", calls=calls), *ITEMS[1:]]
-    folder = await told(tmp_path, "r1", [(first, paid), (second, [ERROR])], ranges=((2, 4),), total=9)
+    paid = [ItemData(item="q1", calls=calls), *ITEMS[1:]]
+    folder = await write_run(tmp_path, "r1", [(first, paid), (second, [ERROR])], ranges=((2, 4),), total=9)
     found = await run_status(folder)
     assert found == {
         "run_id": "r1", "state": "complete", "reason": "", "holder": None, "partial": False, "total": 4, "completed": 2,
@@ -46,20 +46,20 @@ async def test_the_status_of_a_finished_run_has_counts_cost_and_ranges(tmp_path:
 
 async def test_calls_without_a_known_price_are_counted(tmp_path: Path) -> None:
     calls = {Phase.SEARCH: (call("provider"), call("embedding")), Phase.ANSWER: (call("answering", cost="1"),)}
-    folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1", calls=calls)])])
+    folder = await write_run(tmp_path, "r1", [(record("x"), [ItemData(item="q1", calls=calls)])])
     found = await run_status(folder)
     assert (found["cost_usd"], found["cost_unknown_calls"]) == ("1", 2)
 
 
 async def test_a_paused_run_has_no_remaining_time(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.PAUSED, planned=9)
+    folder = await write_run(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.PAUSED, planned=9)
     found = await run_status(folder)
     assert (found["partial"], found["in_progress"], found["eta_s"], found["question_types"]) == (True, 0, None, None)
     assert (found["range"], found["gaps"]) == (None, [])
 
 
 async def test_a_running_run_has_holder_items_in_progress_and_remaining_time(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.RUNNING, planned=9)
+    folder = await write_run(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.RUNNING, planned=9)
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
         found = await run_status(folder)
@@ -67,7 +67,7 @@ async def test_a_running_run_has_holder_items_in_progress_and_remaining_time(tmp
     assert (found["completed"], found["failed"], found["in_progress"]) == (2, 1, 6)
     eta = found["eta_s"]
     assert isinstance(eta, float) and eta > 0, "each pending item takes as long as the ended ones"
-    empty = await told(tmp_path, "r2", [(record("x"), [])], state=RunState.RUNNING, planned=9)
+    empty = await write_run(tmp_path, "r2", [(record("x"), [])], state=RunState.RUNNING, planned=9)
     async with Journal.resume(empty) as journal:
         await journal.set_state(RunState.RUNNING)
         assert (await run_status(empty))["eta_s"] is None, "no item has ended"
@@ -77,7 +77,7 @@ async def test_the_remaining_time_ignores_the_time_between_two_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = record("x")
-    folder = await told(tmp_path, "r1", [(begun, ITEMS)], state=RunState.RUNNING, planned=9)
+    folder = await write_run(tmp_path, "r1", [(begun, ITEMS)], state=RunState.RUNNING, planned=9)
     resumed_at = now()
     monkeypatch.setattr(writer, "now", lambda: resumed_at)
     async with Journal.resume(folder) as journal:
@@ -85,7 +85,7 @@ async def test_the_remaining_time_ignores_the_time_between_two_processes(
         await journal.record_resume({})
         await journal.flush()
         assert (await run_status(folder))["eta_s"] is None, "no item ended in this process"
-        for row in rows_of(begun, Told(item="q4")):
+        for row in rows_of(begun, ItemData(item="q4")):
             journal.append(row)
         await journal.flush()
         eta = (await run_status(folder))["eta_s"]
@@ -94,15 +94,15 @@ async def test_the_remaining_time_ignores_the_time_between_two_processes(
 
 async def test_runs_are_listed_newest_first_and_unreadable_ones_with_a_reason(tmp_path: Path) -> None:
     again = replace(ITEMS[0], epoch=2)
-    await told(tmp_path, "r1", [(record("x"), ITEMS), (record("y"), ITEMS)])
-    await told(
+    await write_run(tmp_path, "r1", [(record("x"), ITEMS), (record("y"), ITEMS)])
+    await write_run(
         tmp_path,
         "r2",
         [(record("x", epochs=2), [*ITEMS, again])],
         state=RunState.PAUSED,
         created_at=AT + timedelta(days=1),
     )
-    odd = await told(tmp_path, "odd", [(record("x"), ITEMS)])
+    odd = await write_run(tmp_path, "odd", [(record("x"), ITEMS)])
     async with Journal.resume(odd) as journal:
         await journal.amend(jobs=[{"key": 7}])
     (tmp_path / "checkpoints" / "torn").mkdir()
@@ -123,7 +123,7 @@ async def test_runs_are_listed_newest_first_and_unreadable_ones_with_a_reason(tm
 
 async def test_publish_writes_three_complete_files(tmp_path: Path) -> None:
     job = record("x", **measuring("accuracy"))
-    folder = await told(tmp_path, "r1", [(job, [*ITEMS, Told(item="q4", question="\ud800", answer="\u2028")])])
+    folder = await write_run(tmp_path, "r1", [(job, [*ITEMS, ItemData(item="q4", question="\ud800", answer="\u2028")])])
     async with Reader.open(folder) as reader:
         report = await fold(reader)
         place = await publish(reader, report, tmp_path / "results")
@@ -172,8 +172,8 @@ async def known(workspace: Path) -> dict[str, object]:
 
 async def test_the_database_after_a_run_equals_that_after_a_rebuild(tmp_path: Path) -> None:
     job = record("x", **measuring("accuracy", "latency_p50"))
-    folder = await told(tmp_path, "r1", [(job, ITEMS), (record("y", skipped="no key"), [])])
-    await told(tmp_path, "r2", [(job, ITEMS[:1])], state=RunState.PAUSED, planned=2)
+    folder = await write_run(tmp_path, "r1", [(job, ITEMS), (record("y", skipped="no key"), [])])
+    await write_run(tmp_path, "r2", [(job, ITEMS[:1])], state=RunState.PAUSED, planned=2)
     (tmp_path / "results").mkdir()
     async with Reader.open(folder) as reader:
         await store_report(reader, await fold(reader), tmp_path / "results")
@@ -197,7 +197,7 @@ async def test_the_database_after_a_run_equals_that_after_a_rebuild(tmp_path: Pa
 
 
 async def test_rebuild_names_the_journals_that_it_cannot_read(tmp_path: Path) -> None:
-    await told(tmp_path, "r1", [(record("x"), ITEMS)])
+    await write_run(tmp_path, "r1", [(record("x"), ITEMS)])
     (tmp_path / "checkpoints" / "torn").mkdir()
     (tmp_path / "checkpoints" / "torn" / "journal.sqlite").write_text("no journal at all")
     count, broken = await rebuild(tmp_path)
@@ -206,7 +206,7 @@ async def test_rebuild_names_the_journals_that_it_cannot_read(tmp_path: Path) ->
 
 
 async def test_a_running_run_has_no_finish_time_in_the_database(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.RUNNING)
+    folder = await write_run(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.RUNNING)
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
         await rebuild(tmp_path)
@@ -218,8 +218,8 @@ async def test_a_running_run_has_no_finish_time_in_the_database(tmp_path: Path) 
 async def test_items_in_the_database_have_state_correct_and_error_kind(tmp_path: Path) -> None:
     import sqlite3
 
-    items = [*ITEMS, Told(item="q4", state=State.MEASURED), Told(item="q5", state=State.ABSTAINED)]
-    await told(tmp_path, "r1", [(record("x"), items)])
+    items = [*ITEMS, ItemData(item="q4", state=State.MEASURED), ItemData(item="q5", state=State.ABSTAINED)]
+    await write_run(tmp_path, "r1", [(record("x"), items)])
     await rebuild(tmp_path)
     connection = sqlite3.connect(tmp_path / "results" / RESULTS_FILE)
     try:

@@ -402,9 +402,9 @@ def test_report_json_separates_reproducible_results_from_measurements() -> None:
     assert set(taken) == {"run_id", "status", "reason", "gaps", "jobs"}
     for fixed, timed in zip(results["jobs"], taken["jobs"], strict=True):
         assert set(fixed["metrics"]) == {"accuracy"} and set(timed["metrics"]) == {"latency_p50", "cost_total"}
-        told = {"usage", "memory_cost", "isolation", "notes", "signs", "judge_calibration"}
-        assert not told & set(fixed)
-        assert set(timed) == {"benchmark", "provider", "metrics"} | told
+        output = {"usage", "memory_cost", "isolation", "notes", "signs", "judge_calibration"}
+        assert not output & set(fixed)
+        assert set(timed) == {"benchmark", "provider", "metrics"} | output
     text = str(results)
     assert "r1" not in text, "the run id is not part of the results"
 

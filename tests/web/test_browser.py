@@ -37,7 +37,7 @@ async def test_a_run_is_started_watched_and_compared_in_a_browser(
                 "/^\\d+ % [|] ETA .* steps.s/.test(document.title + document.body.textContent.replace(/\\s+/g, ' '))",
                 60,
             )
-            assert await browser.value("window.kept"), "live updates load no page anew"
+            assert await browser.value("window.kept"), "live updates do not reload the page"
             await browser.until("document.querySelector('.state.complete')", 90)
 
             await browser.open(f"{service.url}/runs/seen/items", "document.querySelector('tbody[data-keys] tr')")

@@ -15,25 +15,25 @@ from bench.journal import Event, Journal, RunState
 from bench.model import Phase, State, Verdict
 from bench.plan.job_record import ModelNames, OverlayRecord
 from bench.report.summary import rebuild
+from tests.full_journal import WRONG, ItemData, call, write_run
 from tests.small_journal import measuring, record
 from tests.small_world import PROVIDER
-from tests.told_journal import WRONG, Told, call, told
 from tests.web.workspaces import Visit, visiting
 
 NAMES = measuring("accuracy", "hit_at_5")
 X, Y = record("x", **NAMES), record("y", **NAMES)
 
 
-def wrong(item: str, **more: Any) -> Told:
+def wrong(item: str, **more: Any) -> ItemData:
     return replace(
-        Told(item=item, state=State.INCORRECT, verdicts=(WRONG,), values={"accuracy": 0.0, "hit_at_5": 1.0}), **more
+        ItemData(item=item, state=State.INCORRECT, verdicts=(WRONG,), values={"accuracy": 0.0, "hit_at_5": 1.0}), **more
     )
 
 
 ITEMS = [
-    Told(item="q1", values={"accuracy": 1.0, "hit_at_5": 1.0}),
+    ItemData(item="q1", values={"accuracy": 1.0, "hit_at_5": 1.0}),
     wrong("q2", labels={"question_type": "two"}, question="Who is Ann?"),
-    Told(item="q3", state=State.ERROR, outcome="timeout", message="no answer in 5 s"),
+    ItemData(item="q3", state=State.ERROR, outcome="timeout", message="no answer in 5 s"),
 ]
 
 
@@ -43,7 +43,7 @@ async def workspace(tmp_path: Path) -> Path:
     events = [Event(kind="odd", scope="job-x", message="said once")]
     request = {"max_error_rate": 0.5}
     extra = {"note": "a note", "labels": {"team": "blue"}}
-    await told(tmp_path, "r1", [(X, ITEMS), (Y, ITEMS[:2])], more=events, request=request, extra=extra, planned=3)
+    await write_run(tmp_path, "r1", [(X, ITEMS), (Y, ITEMS[:2])], more=events, request=request, extra=extra, planned=3)
     return tmp_path
 
 
@@ -58,7 +58,7 @@ async def refused(visit: Visit, path: str) -> tuple[int, dict[str, str]]:
 
 
 async def test_runs_lists_one_row_per_run(workspace: Path) -> None:
-    await told(workspace, "r2", [(X, ITEMS)], state=RunState.PAUSED, planned=9)
+    await write_run(workspace, "r2", [(X, ITEMS)], state=RunState.PAUSED, planned=9)
     async with visiting(workspace) as visit:
         rows = (await visit.document("/runs"))["runs"]
     plain = {"benchmarks": ["facts"], "created_at": "2026-01-02T03:04:05.000+00:00", "service": None, "cost_usd": None}
@@ -78,13 +78,13 @@ async def test_runs_lists_one_row_per_run(workspace: Path) -> None:
 async def test_the_cost_of_a_run_counts_calls_that_jobs_share_once(tmp_path: Path) -> None:
     """Two answering models over one lane: its embedding is paid once; a free job does not hide the cost of others."""
     searched = {Phase.SEARCH: (call("embedding", cost="0.25"),)}
-    one = Told(item="q1", calls={**searched, Phase.ANSWER: (call("answering", cost="1.5"),)})
+    one = ItemData(item="q1", calls={**searched, Phase.ANSWER: (call("answering", cost="1.5"),)})
     first = record("v", key="a", lane="lane", answer_owner="lane|m1")
     second = record("v", key="b", lane="lane", answer_owner="lane|m2")
-    other = Told(item="q1", calls={Phase.ANSWER: (call("answering", cost="0.5"),)})
+    other = ItemData(item="q1", calls={Phase.ANSWER: (call("answering", cost="0.5"),)})
     free = record("bm25")
-    await told(tmp_path, "r1", [(first, [one]), (second, [other]), (free, [Told(item="q1")])])
-    await told(tmp_path, "r2", [(free, [Told(item="q1")])])
+    await write_run(tmp_path, "r1", [(first, [one]), (second, [other]), (free, [ItemData(item="q1")])])
+    await write_run(tmp_path, "r2", [(free, [ItemData(item="q1")])])
     await rebuild(tmp_path)
     async with visiting(tmp_path) as visit:
         costs = {row["run_id"]: row["cost_usd"] for row in (await visit.document("/runs"))["runs"]}
@@ -116,7 +116,7 @@ async def test_a_run_document_has_state_progress_records_and_results(workspace: 
 
 
 async def test_the_gaps_of_a_partial_run_are_ranges_of_positions(tmp_path: Path) -> None:
-    await told(tmp_path, "r1", [(X, ITEMS)], state=RunState.PARTIAL, ranges=((2, 3), (6, 7)), total=9)
+    await write_run(tmp_path, "r1", [(X, ITEMS)], state=RunState.PARTIAL, ranges=((2, 3), (6, 7)), total=9)
     async with visiting(tmp_path) as visit:
         assert (await visit.document("/runs/r1"))["gaps"] == [[1, 1], [4, 5], [8, 9]]
         _, page = await visit.get("/runs/r1")
@@ -124,7 +124,7 @@ async def test_the_gaps_of_a_partial_run_are_ranges_of_positions(tmp_path: Path)
 
 
 async def test_a_run_with_job_records_of_another_version_is_listed_as_unreadable(workspace: Path) -> None:
-    folder = await told(workspace, "odd", [(X, ITEMS)])
+    folder = await write_run(workspace, "odd", [(X, ITEMS)])
     async with Journal.resume(folder) as journal:
         await journal.amend(jobs=[{"key": "only that"}])
     async with visiting(workspace) as visit:
@@ -151,10 +151,10 @@ FILTERS = {
 
 
 async def three_runs(folder: Path) -> None:
-    paid = Told(item="q1", calls={Phase.ANSWER: (call("answering", cost="3"),)})
-    await told(folder, "b2", [(record("bm25"), ITEMS)])
-    await told(folder, "a1", [(X, ITEMS)], state=RunState.PAUSED, planned=30)
-    await told(folder, "c3", [(Y, [paid])], planned=2, extra={"note": "A remark"})
+    paid = ItemData(item="q1", calls={Phase.ANSWER: (call("answering", cost="3"),)})
+    await write_run(folder, "b2", [(record("bm25"), ITEMS)])
+    await write_run(folder, "a1", [(X, ITEMS)], state=RunState.PAUSED, planned=30)
+    await write_run(folder, "c3", [(Y, [paid])], planned=2, extra={"note": "A remark"})
     await rebuild(folder)
 
 
@@ -371,7 +371,7 @@ async def test_an_item_shows_hits_answer_verdicts_attempts_and_loss_per_provider
 
 
 async def test_a_failed_item_shows_its_error_and_an_unfinished_one_is_pending(workspace: Path) -> None:
-    await told(workspace, "r2", [(X, [Told(item="q9", state=None)])], state=RunState.PAUSED)
+    await write_run(workspace, "r2", [(X, [ItemData(item="q9", state=None)])], state=RunState.PAUSED)
     async with visiting(workspace) as visit:
         (side,) = (await visit.document("/runs/r1/items/q3"))["sides"]
         assert (side["outcome"], side["message"], side["hits"]) == ("timeout", "no answer in 5 s", [])
@@ -385,9 +385,9 @@ async def test_a_failed_item_shows_its_error_and_an_unfinished_one_is_pending(wo
 
 
 async def test_hits_beyond_k_and_hits_without_source_ids_are_shown(tmp_path: Path) -> None:
-    beyond = Told(item="q1", hits=["a", "b", "c"], retrieved=[["s2"]], beyond=[["s1"], []], gold=("s1",))
-    mapped_nowhere = Told(item="q2", hits=["a"], retrieved=None)
-    await told(tmp_path, "r1", [(X, [beyond, mapped_nowhere])])
+    beyond = ItemData(item="q1", hits=["a", "b", "c"], retrieved=[["s2"]], beyond=[["s1"], []], gold=("s1",))
+    mapped_nowhere = ItemData(item="q2", hits=["a"], retrieved=None)
+    await write_run(tmp_path, "r1", [(X, [beyond, mapped_nowhere])])
     async with visiting(tmp_path) as visit:
         (side,) = (await visit.document("/runs/r1/items/q1"))["sides"]
         assert [(hit["source_ids"], hit["evidence"]) for hit in side["hits"]] == [
@@ -402,16 +402,18 @@ async def test_an_item_has_the_same_loss_as_in_bench_failures(tmp_path: Path) ->
     from bench.journal import Reader
     from bench.report.failures import lost_items
 
-    said = Verdict(evaluator="llm-judge", value=0.0, correct=False, judged=True)
-    other = replace(said, value=1.0, correct=True)
+    text = Verdict(evaluator="llm-judge", value=0.0, correct=False, judged=True)
+    other = replace(text, value=1.0, correct=True)
     jobs = [
         (record("x", key=f"job-{judge}", lane="lane", answer_owner="lane|m",
                 models=ModelNames(embedding=None, answering="acme/m1", judge=judge)), [item])
-        for judge, item in (("acme/a", wrong("q1", verdicts=(said,))), ("acme/b", Told(item="q1", verdicts=(other,))))
+        for judge, item in (
+            ("acme/a", wrong("q1", verdicts=(text,))), ("acme/b", ItemData(item="q1", verdicts=(other,))),
+        )
     ]  # fmt: skip
-    epochs = [wrong("q2", verdicts=(said,)), Told(item="q2", epoch=2, verdicts=(other,))]
+    epochs = [wrong("q2", verdicts=(text,)), ItemData(item="q2", epoch=2, verdicts=(other,))]
     doubted = OverlayRecord(name="audit", sha256="0" * 64, source="us", items={"q3": "wrong"})
-    await told(
+    await write_run(
         tmp_path, "r1",
         [*jobs, (record("twice", epochs=2), epochs), (record("doubted", overlay=doubted), [wrong("q3")])],
     )  # fmt: skip
@@ -427,8 +429,8 @@ async def test_an_item_has_the_same_loss_as_in_bench_failures(tmp_path: Path) ->
 
 
 async def test_an_item_id_in_two_corpora_has_one_side_per_corpus(tmp_path: Path) -> None:
-    items = [Told(item="q1", corpus="a"), wrong("q1", corpus="b")]
-    await told(tmp_path, "r1", [(X, items)], planned=2)
+    items = [ItemData(item="q1", corpus="a"), wrong("q1", corpus="b")]
+    await write_run(tmp_path, "r1", [(X, items)], planned=2)
     async with visiting(tmp_path) as visit:
         sides = (await visit.document("/runs/r1/items/q1"))["sides"]
     assert [(side["corpus"], side["state"]) for side in sides] == [("a", "correct"), ("b", "incorrect")]
@@ -440,9 +442,9 @@ async def test_an_item_id_in_two_corpora_has_one_side_per_corpus(tmp_path: Path)
 async def test_a_comparison_has_conclusion_and_flipped_items(
     tmp_path: Path,
 ) -> None:
-    better = [Told(item=f"q{n}") for n in range(30)]
-    worse = [wrong(f"q{n}") if n % 3 else Told(item=f"q{n}") for n in range(30)]
-    await told(tmp_path, "r1", [(record("x"), better), (record("y"), worse)])
+    better = [ItemData(item=f"q{n}") for n in range(30)]
+    worse = [wrong(f"q{n}") if n % 3 else ItemData(item=f"q{n}") for n in range(30)]
+    await write_run(tmp_path, "r1", [(record("x"), better), (record("y"), worse)])
     async with visiting(tmp_path) as visit:
         found = await visit.document("/compare?a=r1:x&b=r1:y")
         several = await visit.document("/compare?job=r1:y&job=r1:x")
@@ -459,7 +461,7 @@ async def test_a_comparison_has_conclusion_and_flipped_items(
 async def test_the_compare_page_notes_loads_that_differ(tmp_path: Path, other: int, note: str) -> None:
     for name, concurrency in (("r1", 2), ("r2", other)):
         extra = {"operation": {"concurrency": concurrency}}
-        await told(tmp_path, name, [(record("x"), [Told(item=f"q{n}") for n in range(3)])], extra=extra)
+        await write_run(tmp_path, name, [(record("x"), [ItemData(item=f"q{n}") for n in range(3)])], extra=extra)
     async with visiting(tmp_path) as visit:
         _, page = await visit.get("/compare?a=r1:x&b=r2:x")
     assert ("Of times: " in page) is bool(note) and note in page
@@ -504,12 +506,12 @@ async def test_runs_that_are_not_comparable_are_compared_only_if_forced_and_mark
 
 
 async def two_benchmarks(folder: Path) -> None:
-    good = [Told(item=f"q{n}", labels={"question_type": "ab"[n % 2]}) for n in range(6)]
+    good = [ItemData(item=f"q{n}", labels={"question_type": "ab"[n % 2]}) for n in range(6)]
     poor = [wrong(f"q{n}", labels={"question_type": "ab"[n % 2]}) if n % 2 else good[n] for n in range(6)]
     own = {"provider_type": "hosted", "models": ModelNames(embedding="acme/e", answering="acme/m1", judge=None)}
-    await told(folder, "r1", [(record("good"), good), (record("poor"), poor), (record("vec", **own), poor)])
+    await write_run(folder, "r1", [(record("good"), good), (record("poor"), poor), (record("vec", **own), poor)])
     tales = {"benchmark": "tales", "key": "tales-good", "lane": "tales", "answer_owner": "tales"}
-    await told(folder, "r2", [(record("good", **tales), poor)])
+    await write_run(folder, "r2", [(record("good", **tales), poor)])
     await rebuild(folder)
 
 

@@ -13,8 +13,8 @@ from bench.model import Phase, State, Verdict
 from bench.plan.job_record import ModelNames
 from bench.report.summary import rebuild
 from bench.web.errors import slug_of
+from tests.full_journal import ItemData, call, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import Told, call, told
 from tests.web.test_pages import checked
 from tests.web.workspaces import visiting
 
@@ -66,7 +66,7 @@ def texts(page: str) -> str:
     return "".join(parser.parts)
 
 
-def evil(item: str, **more: object) -> Told:
+def evil(item: str, **more: object) -> ItemData:
     """An item that is hostile in every field."""
     verdict = Verdict(
         evaluator=MARK,
@@ -84,7 +84,7 @@ def evil(item: str, **more: object) -> Told:
         "labels": {"question_type": MARK, "group": MARK}, "metadata": {MARK: MARK}, "values": {"accuracy": 0.5},
         "state": State.PARTIAL, "calls": {Phase.SEARCH: (call("provider", endpoint=MARK, outcome=MARK),)},
     }  # fmt: skip
-    return Told(**{**plain, **more})  # type: ignore[arg-type]
+    return ItemData(**{**plain, **more})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -104,12 +104,12 @@ async def workspace(tmp_path: Path) -> Path:
         (record("y", skipped=None, prompts={MARK: "a" * 64}, dataset={"sha256": MARK, "license": MARK}, **own), items),
     ]
     events = [Event(kind="odd", scope="job-x", message=MARK + HIDDEN)]
-    folder = await told(
+    folder = await write_run(
         tmp_path, "r1", jobs, more=events, extra={"note": MARK + HIDDEN, "labels": {MARK: MARK}},
         request={"max_error_rate": 0.5},
     )  # fmt: skip
     assert folder.is_dir()
-    await told(tmp_path, "r2", [(record("z", skipped=MARK, **own), [])], planned=1)
+    await write_run(tmp_path, "r2", [(record("z", skipped=MARK, **own), [])], planned=1)
     await rebuild(tmp_path)
     return tmp_path
 

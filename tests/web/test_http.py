@@ -15,8 +15,8 @@ from bench.errors import UsageError
 from bench.web.api import ENDPOINTS
 from bench.web.app import Settings, open_site
 from bench.web.openapi import openapi_document
+from tests.full_journal import ItemData, write_run
 from tests.small_journal import record
-from tests.told_journal import Told, told
 from tests.web.workspaces import Visit, visiting
 
 READABLE = (
@@ -29,8 +29,8 @@ READABLE = (
 @pytest.fixture
 async def workspace(tmp_path: Path) -> Path:
     """A run of two jobs with two items each."""
-    items = [Told(item="q1"), Told(item="q2")]
-    await told(tmp_path, "r1", [(record("x"), items), (record("y"), items)])
+    items = [ItemData(item="q1"), ItemData(item="q2")]
+    await write_run(tmp_path, "r1", [(record("x"), items), (record("y"), items)])
     return tmp_path
 
 

@@ -14,11 +14,11 @@ from bench.model import State
 from bench.web import cache
 from bench.web.documents import run_documents, workspace_documents
 from tests import forked
+from tests.full_journal import ItemData, rows_of, write_run
 from tests.small_journal import record
-from tests.told_journal import Told, rows_of, told
 from tests.web.workspaces import Visit, visiting
 
-ITEMS = [Told(item=f"q{at}", state=State.CORRECT) for at in range(4)]
+ITEMS = [ItemData(item=f"q{at}", state=State.CORRECT) for at in range(4)]
 JOB = record("x")
 
 
@@ -35,7 +35,7 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def workspace(tmp_path: Path) -> Path:
-    await told(tmp_path, "r1", [(JOB, ITEMS), (record("y"), ITEMS)])
+    await write_run(tmp_path, "r1", [(JOB, ITEMS), (record("y"), ITEMS)])
     return tmp_path
 
 
@@ -125,7 +125,7 @@ async def test_the_last_numbers_are_shown_while_newer_ones_are_computed(workspac
     async with visiting(workspace) as visit:
         await in_the_end(visit, "/runs/r1")
         async with Journal.resume(workspace / "checkpoints" / "r1") as journal:
-            for row in rows_of(JOB, Told(item="q9", state=State.INCORRECT)):
+            for row in rows_of(JOB, ItemData(item="q9", state=State.INCORRECT)):
                 journal.append(row)
             await journal.set_state(RunState.PAUSED)
         status, page = await visit.get("/runs/r1")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.report.summary import rebuild
+from tests.full_journal import write_run
 from tests.small_journal import record
-from tests.told_journal import told
 from tests.web.browser import CHROMIUM, Browser, browsing
 from tests.web.test_truth import LONG, NAMES, failed, share
 from tests.web.workspaces import visiting
@@ -48,7 +48,7 @@ async def workspace(tmp_path: Path) -> Path:
         items = [replace(one, labels=kinds[at % 2], hits=[WORDS] * 10) for at, one in enumerate(share(count))]
         jobs.append((record(name, **NAMES), items))
     flaky = [replace(failed(at), message=REASON) for at in range(12)]
-    await told(tmp_path, "r1", [*jobs, (record("flaky", **NAMES), flaky)], extra={"note": "w" * 200})
+    await write_run(tmp_path, "r1", [*jobs, (record("flaky", **NAMES), flaky)], extra={"note": "w" * 200})
     await rebuild(tmp_path)
     return tmp_path
 
@@ -77,7 +77,7 @@ async def test_pages_with_long_names_and_reasons_do_not_clip_overflow_or_exceed_
 
 @needs_browser
 async def test_the_compare_form_lists_the_systems_of_the_selected_run(workspace: Path, tmp_path: Path) -> None:
-    await told(workspace, "r2", [(record("zep", **NAMES), share(5)), (record("bm25", **NAMES), share(5))])
+    await write_run(workspace, "r2", [(record("zep", **NAMES), share(5)), (record("bm25", **NAMES), share(5))])
     async with visiting(workspace) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/compare?run_a=r1&run_b=r1", "document.querySelector('[name=run_b]')")
         await browser.value(

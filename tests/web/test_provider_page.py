@@ -8,8 +8,8 @@ import pytest
 
 from bench.report.leaderboard import load_board, rank_spreads, tables_of
 from bench.report.summary import rebuild
+from tests.full_journal import write_run
 from tests.small_journal import record
-from tests.told_journal import told
 from tests.web.test_truth import NAMES, failed, plain, share, text_of
 from tests.web.workspaces import visiting
 
@@ -19,9 +19,9 @@ async def workspace(tmp_path: Path) -> Path:
     """mem0 in two runs of one setting, one of another k, and one INVALID; bm25 beside it."""
     for run, count in (("week-1", 6), ("week-2", 9)):
         jobs = [(record(name, **NAMES), share(n)) for name, n in (("mem0", count), ("bm25", 1), ("zep", count - 1))]
-        await told(tmp_path, run, jobs)
-    await told(tmp_path, "other-k", [(record("mem0", **NAMES, k=5), share(3))])
-    await told(tmp_path, "broken", [(record("mem0", **NAMES), [failed(at) for at in range(12)])])
+        await write_run(tmp_path, run, jobs)
+    await write_run(tmp_path, "other-k", [(record("mem0", **NAMES, k=5), share(3))])
+    await write_run(tmp_path, "broken", [(record("mem0", **NAMES), [failed(at) for at in range(12)])])
     await rebuild(tmp_path)
     return tmp_path
 

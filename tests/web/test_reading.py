@@ -12,10 +12,10 @@ from bench.journal import Reader
 from bench.report.item_outcomes import item_outcomes
 from bench.web.documents.item_filter import ItemFilter, position_of, positions
 from bench.web.formatting import judge_reason, pieces
+from tests.full_journal import write_run
 from tests.rows import each_row
 from tests.small_journal import record
 from tests.small_world import BENCHMARK, World
-from tests.told_journal import told
 from tests.web.browser import CHROMIUM, browsing
 from tests.web.test_truth import NAMES, failed, plain, right, text_of, wrong
 from tests.web.workspaces import visiting
@@ -35,7 +35,7 @@ async def workspace(tmp_path: Path) -> Path:
     """Run ``r1``: two systems over five items of one corpus."""
     jobs = [(record("a", **NAMES), A), (record("b", **NAMES), B)]
     one = [(job, [replace(item, corpus="c") for item in items]) for job, items in jobs]
-    await told(tmp_path, "r1", one, request={"max_error_rate": 1})
+    await write_run(tmp_path, "r1", one, request={"max_error_rate": 1})
     return tmp_path
 
 

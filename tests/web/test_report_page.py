@@ -16,8 +16,8 @@ from bench.report.item_outcomes import item_outcomes
 from bench.report.summary import rebuild
 from bench.web.documents.report_documents import report_page_file
 from bench.web.report_page import ORDER, report_page_of
+from tests.full_journal import call, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import call, told
 from tests.web.browser import CHROMIUM, browsing
 from tests.web.test_pages import checked
 from tests.web.test_truth import LONG, NAMES, failed, plain, right, share, text_of, wrong
@@ -33,7 +33,7 @@ async def workspace(tmp_path: Path) -> Path:
     for name, count in jobs.items():
         items = [replace(one, labels=kinds[at % 2]) for at, one in enumerate(share(count))]
         jobs_of_run.append((record(name, **NAMES), items))
-    await told(tmp_path, "r1", [*jobs_of_run, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
+    await write_run(tmp_path, "r1", [*jobs_of_run, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
     await rebuild(tmp_path)
     return tmp_path
 
@@ -49,7 +49,7 @@ async def test_the_summary_names_the_best_system_with_interval_p_value_and_gap(w
 
 async def test_the_report_names_ties_losses_and_shared_notes(tmp_path: Path) -> None:
     jobs = [(record(name, **measuring("accuracy")), share(count)) for name, count in (("a", 8), ("b", 8), ("c", 5))]
-    await told(tmp_path, "r1", jobs)
+    await write_run(tmp_path, "r1", jobs)
     await rebuild(tmp_path)
     async with visiting(tmp_path) as visit:
         text = plain(await text_of(visit, "/report/r1?per_day=1000"))
@@ -72,7 +72,7 @@ async def test_each_loss_is_counted_at_the_step_where_the_item_was_lost(tmp_path
         wrong(4, not_ingested=("s1",)),
         failed(5),
     ]
-    await told(tmp_path, "r1", [(record("x", **measuring("accuracy")), items)], request={"max_error_rate": 1})
+    await write_run(tmp_path, "r1", [(record("x", **measuring("accuracy")), items)], request={"max_error_rate": 1})
     async with Reader.open(tmp_path / "checkpoints" / "r1") as reader:
         found = await item_outcomes(reader)
     (job,) = found["jobs"]  # type: ignore[misc]
@@ -110,7 +110,7 @@ async def test_results_can_be_downloaded_as_csv_and_markdown(workspace: Path) ->
 
 async def test_per_day_traffic_has_a_price_if_calls_have_one(tmp_path: Path) -> None:
     priced = [replace(right(at), calls={Phase.ANSWER: (call("answering", cost="0.01"),)}) for at in range(6)]
-    await told(tmp_path, "r1", [(record("x", **NAMES), priced)])
+    await write_run(tmp_path, "r1", [(record("x", **NAMES), priced)])
     async with visiting(tmp_path) as visit:
         text = plain(await text_of(visit, "/report/r1?per_day=1000"))
     assert "10.00" in text and "1 000 questions a day cost per month (30 days): x USD 300.00" in text

@@ -13,8 +13,8 @@ from bench.cli import run
 from bench.journal import Reader
 from bench.model import State, Verdict
 from bench.plan.job_record import ModelNames
+from tests.full_journal import ItemData, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import Told, told
 from tests.web.browser import CHROMIUM, browsing
 from tests.web.test_pages import checked
 from tests.web.workspaces import Visit, visiting
@@ -26,9 +26,9 @@ JOBS = [
 HOSTILE = "<script>alert(1)</script>"
 
 
-def judged(number: int) -> Told:
+def judged(number: int) -> ItemData:
     right = number % 3 > 0
-    return Told(
+    return ItemData(
         item=f"q{number}", state=State.CORRECT if right else State.INCORRECT, question=f"Where is {number}?",
         expected=(f"Oslo {number}",), answer=HOSTILE if number == 4 else f"Oslo {number if number % 2 else 0}",
         verdicts=(Verdict(evaluator="llm-judge", value=float(right), correct=right, judged=True),),
@@ -39,7 +39,7 @@ def judged(number: int) -> Told:
 @pytest.fixture
 async def workspace(tmp_path: Path) -> Path:
     """Run ``r1``: two systems answer six questions, one judge."""
-    await told(tmp_path, "r1", [(one, [judged(number) for number in range(6)]) for one in JOBS])
+    await write_run(tmp_path, "r1", [(one, [judged(number) for number in range(6)]) for one in JOBS])
     return tmp_path
 
 
@@ -94,7 +94,7 @@ async def test_labels_from_the_browser_and_from_the_file_are_the_same_rows(works
     (workspace / "r.tsv").write_text("\n".join([head, *(row + "right" for row in rows)]) + "\n")
     await cli(workspace, "review", "r1", "--labels", str(workspace / "r.tsv"))
     by_file = await events(workspace)
-    await told(workspace / "other", "r1", [(one, [judged(number) for number in range(6)]) for one in JOBS])
+    await write_run(workspace / "other", "r1", [(one, [judged(number) for number in range(6)]) for one in JOBS])
     async with visiting(workspace / "other", runs=True) as visit:
         place = await send(visit, n="3")
         for row in rows:

@@ -16,9 +16,9 @@ from bench.journal import Journal, Reader, RunState
 from bench.settings import Environment
 from bench.web.admission import admit
 from bench.web.service import OrderStore, RunOrder, Service
+from tests.full_journal import ItemData, write_run
 from tests.small_journal import record
 from tests.small_world import World
-from tests.told_journal import Told, told
 from tests.web.workspaces import Visit, visiting
 
 DEMO = {"benchmarks": ["demo"], "providers": ["oracle"], "limit": 2, "answering_model": "none"}
@@ -171,7 +171,7 @@ async def test_a_cancelled_run_has_the_state_stopped_and_the_reason_cancelled(
 async def test_a_run_of_another_process_can_be_paused_but_not_resumed(tmp_path: Path) -> None:
     from bench.web.errors import RequestRefused
 
-    folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED)
+    folder = await write_run(tmp_path, "r1", [(record("x"), [ItemData(item="q1")])], state=RunState.PAUSED)
     async with serving(tmp_path) as service, Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
         with pytest.raises(RequestRefused) as refused:
@@ -188,8 +188,8 @@ async def test_a_run_of_another_process_can_be_paused_but_not_resumed(tmp_path: 
 
 
 async def test_recover_takes_up_interrupted_runs_and_ignores_a_broken_journal(tmp_path: Path) -> None:
-    await told(tmp_path, "gone", [(record("x"), [Told(item="q1")])], state=RunState.RUNNING)
-    await told(tmp_path, "done", [(record("x"), [Told(item="q1")])])
+    await write_run(tmp_path, "gone", [(record("x"), [ItemData(item="q1")])], state=RunState.RUNNING)
+    await write_run(tmp_path, "done", [(record("x"), [ItemData(item="q1")])])
     (tmp_path / "checkpoints" / "torn").mkdir()
     (tmp_path / "checkpoints" / "torn" / "journal.sqlite").write_text("no journal")
     async with serving(tmp_path, max_runs=0) as service:
@@ -294,10 +294,10 @@ async def test_the_form_starts_a_run_and_rejects_invalid_values(tmp_path: Path) 
         assert (status, headers["Location"]) == (303, "/runs/mine?queued=1")
         await settled(visit)
         assert (await visit.document("/runs/mine"))["state"] == "complete"
-        for name, value, said in (("limit", "x", "limit"), ("providers", "./evil.py:C", "names of known configs")):
+        for name, value, text in (("limit", "x", "limit"), ("providers", "./evil.py:C", "names of known configs")):
             data = FormData([("csrf_token", visit.site.secret.csrf), (name, value)])
             status, page, _ = await visit.ask("POST", "/runs", headers=visit.cookie, data=data)
-            assert status == 400 and said in page and 'action="/new"' in page, page
+            assert status == 400 and text in page and 'action="/new"' in page, page
         status, page = await visit.get("/runs/mine", headers=visit.cookie)
         assert "/new?benchmarks=demo&amp;providers=oracle&amp;limit=2" in page, "again with changes"
 
@@ -314,7 +314,7 @@ async def test_the_plan_page_names_missing_keys_and_invalid_values_without_a_sta
 
 @pytest.mark.parametrize(("action", "place"), [("pause", "/runs/r1"), ("cancel", "/runs/r1")])
 async def test_pause_and_cancel_of_a_finished_run_redirect_to_its_page(tmp_path: Path, action: str, place: str) -> None:
-    await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])])
+    await write_run(tmp_path, "r1", [(record("x"), [ItemData(item="q1")])])
     async with visiting(tmp_path, runs=True) as visit:
         assert visit.site.secret is not None
         data = {"csrf_token": visit.site.secret.csrf}
@@ -324,7 +324,7 @@ async def test_pause_and_cancel_of_a_finished_run_redirect_to_its_page(tmp_path:
 
 
 async def test_a_failed_resume_is_shown_on_the_row_of_the_run(tmp_path: Path) -> None:
-    await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], state=RunState.PAUSED, planned=2)
+    await write_run(tmp_path, "r1", [(record("x"), [ItemData(item="q1")])], state=RunState.PAUSED, planned=2)
     async with visiting(tmp_path, runs=True) as visit:
         assert (await post(visit, "/runs/r1/resume"))[0] == 202
         await settled(visit)

@@ -14,8 +14,8 @@ from bench.errors import Locked, UsageError
 from bench.settings import Environment
 from bench.web.app import OpenSite, Settings, open_site, serve_until_signal, warm_up
 from bench.web.openapi import openapi_document
+from tests.full_journal import ItemData, write_run
 from tests.small_journal import record
-from tests.told_journal import Told, told
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -92,7 +92,7 @@ async def test_a_site_closes_while_an_event_stream_is_open(tmp_path: Path) -> No
 
     from bench.journal import Journal, RunState
 
-    folder = await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])], planned=3, state=RunState.RUNNING)
+    folder = await write_run(tmp_path, "r1", [(record("x"), [ItemData(item="q1")])], planned=3, state=RunState.RUNNING)
     async with Journal.resume(folder) as journal, aiohttp.ClientSession() as session:
         await journal.set_state(RunState.RUNNING)
         with anyio.fail_after(20):

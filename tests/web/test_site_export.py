@@ -11,8 +11,8 @@ import pytest
 
 from bench.errors import UsageError
 from bench.web.site_export import SiteExport, address_of, export_site, file_of
+from tests.full_journal import write_run
 from tests.small_journal import record
-from tests.told_journal import told
 from tests.web.browser import CHROMIUM, browsing
 from tests.web.test_pages import checked
 from tests.web.test_truth import right, wrong
@@ -24,8 +24,8 @@ HOSTILE = "../q 1/ü?#"
 async def workspace(tmp_path: Path) -> Path:
     """Runs ``r1`` and ``r2``; an item of r1 has an id that is not a valid file name."""
     items = [wrong(0), right(1, item=HOSTILE), right(2)]
-    await told(tmp_path, "r1", [(record(name), items) for name in ("bm25", "x")])
-    await told(tmp_path, "r2", [(record("bm25"), [right(0)])])
+    await write_run(tmp_path, "r1", [(record(name), items) for name in ("bm25", "x")])
+    await write_run(tmp_path, "r2", [(record("bm25"), [right(0)])])
     return tmp_path
 
 

@@ -327,10 +327,10 @@ REFUSED = {
 
 @each_row("case", REFUSED)
 def test_admit_rejects_a_setting_reserved_for_the_command_line_and_names_it(case: str) -> None:
-    flags, said = REFUSED[case]
+    flags, output = REFUSED[case]
     with pytest.raises(UsageError) as refused:
         admit(flags)
-    assert said in str(refused.value)
+    assert output in str(refused.value)
     if "nope" not in flags and case != "no part at all":
         assert refused.value.hint == "start this run with bench run"
 

@@ -18,8 +18,8 @@ from bench.journal import Event, Journal, Reader, RunState
 from bench.model import State
 from bench.web import stream as streaming
 from bench.web.app_state import Site
+from tests.full_journal import ItemData, rows_of, write_run
 from tests.small_journal import record
-from tests.told_journal import Told, rows_of, told
 from tests.web.workspaces import Visit, visiting
 
 JOB = record("x")
@@ -36,7 +36,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def running(workspace: Path) -> AsyncIterator[Journal]:
     """A run of three items of which one ended, locked by this process."""
-    folder = await told(workspace, "r1", [(JOB, [Told(item="q1")])], state=RunState.RUNNING, planned=3)
+    folder = await write_run(workspace, "r1", [(JOB, [ItemData(item="q1")])], state=RunState.RUNNING, planned=3)
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
         yield journal
@@ -80,7 +80,7 @@ async def test_the_stream_of_a_running_run_sends_states_and_events_until_it_ends
         kind, now, _ = await messages.next() or ("", {}, 0)
         assert (kind, now["run_id"], now["state"], now["service"]) == ("state", "r1", "running", None)
         assert (now["progress"]["planned"], now["progress"]["ended"]) == (3, 1)
-        for row in rows_of(JOB, Told(item="q2", state=State.INCORRECT)):
+        for row in rows_of(JOB, ItemData(item="q2", state=State.INCORRECT)):
             journal.append(row)
         await journal.flush()
         kind, now, _ = await messages.next() or ("", {}, 0)
@@ -99,7 +99,7 @@ async def test_the_stream_of_a_running_run_sends_states_and_events_until_it_ends
 
 async def test_a_stream_with_Last_Event_ID_sends_only_later_events(tmp_path: Path) -> None:
     events = [Event(kind="k", message=f"number {number}") for number in range(5)]
-    await told(tmp_path, "r1", [(JOB, [Told(item="q1")])], more=events)
+    await write_run(tmp_path, "r1", [(JOB, [ItemData(item="q1")])], more=events)
     async with visiting(tmp_path) as visit:
         async with listening(visit) as messages:
             whole = [one async for one in all_of(messages)]
@@ -118,7 +118,7 @@ async def all_of(messages: Messages) -> AsyncIterator[tuple[str, Any, int]]:
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30, "²", " ", "0x1"])
 async def test_an_invalid_Last_Event_ID_starts_from_the_beginning(tmp_path: Path, last: str) -> None:
-    await told(tmp_path, "r1", [(JOB, [Told(item="q1")])], more=[Event(kind="k", message="first")])
+    await write_run(tmp_path, "r1", [(JOB, [ItemData(item="q1")])], more=[Event(kind="k", message="first")])
     async with visiting(tmp_path) as visit, listening(visit, last=last.encode().decode("latin-1")) as messages:
         (kind, _, at), (then, data, _) = [await messages.next() or ("", {}, 0) for _ in range(2)]
     assert (kind, at, then, data["message"]) == ("state", 0, "event", "first")
@@ -196,7 +196,7 @@ async def test_documents_of_a_run_that_is_being_written_are_consistent(tmp_path:
         async def write() -> None:
             for number in range(2, 400):
                 for row in rows_of(
-                    JOB, Told(item=f"q{number}", state=State.INCORRECT if number % 2 else State.CORRECT)
+                    JOB, ItemData(item=f"q{number}", state=State.INCORRECT if number % 2 else State.CORRECT)
                 ):
                     await journal.wait_for_room()
                     journal.append(row)
@@ -221,7 +221,7 @@ async def test_documents_of_a_run_that_is_being_written_are_consistent(tmp_path:
 
 
 async def test_reading_the_pages_of_a_run_changes_no_file(tmp_path: Path) -> None:
-    folder = await told(tmp_path, "r1", [(JOB, [Told(item="q1")])])
+    folder = await write_run(tmp_path, "r1", [(JOB, [ItemData(item="q1")])])
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     async with visiting(tmp_path) as visit:
         for path in ("/", "/runs/r1", "/runs/r1/items", "/runs/r1/items/q1", "/api/v1/runs/r1/events", "/leaderboard"):

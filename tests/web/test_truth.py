@@ -16,8 +16,8 @@ from bench.model import State
 from bench.plan.job_record import ModelNames
 from bench.report.summary import rebuild
 from bench.web.formatting import day, plain_value
+from tests.full_journal import WRONG, ItemData, write_run
 from tests.small_journal import measuring, record
-from tests.told_journal import WRONG, Told, told
 from tests.web.browser import CHROMIUM, browsing
 from tests.web.workspaces import Visit, visiting
 
@@ -25,19 +25,19 @@ NAMES = measuring("accuracy")
 LONG = "acme-memory-cloud-enterprise-edition-eu-central"
 
 
-def right(at: int, **more: Any) -> Told:
-    return replace(Told(item=f"q{at}", corpus=f"c{at % 6}", values={"accuracy": 1.0}), **more)
+def right(at: int, **more: Any) -> ItemData:
+    return replace(ItemData(item=f"q{at}", corpus=f"c{at % 6}", values={"accuracy": 1.0}), **more)
 
 
-def wrong(at: int, **more: Any) -> Told:
+def wrong(at: int, **more: Any) -> ItemData:
     return replace(right(at), state=State.INCORRECT, verdicts=(WRONG,), values={"accuracy": 0.0}, **more)
 
 
-def failed(at: int) -> Told:
+def failed(at: int) -> ItemData:
     return replace(right(at), state=State.ERROR, outcome="unavailable", message="acme.search -> 500", hits=())
 
 
-def share(count: int, of: int = 12, **more: Any) -> list[Told]:
+def share(count: int, of: int = 12, **more: Any) -> list[ItemData]:
     return [right(at, **more) if at < count else wrong(at, **more) for at in range(of)]
 
 
@@ -46,7 +46,7 @@ async def workspace(tmp_path: Path) -> Path:
     """Run ``r1``: two systems, three bounds, and one whose items all failed."""
     jobs = {LONG: share(8), "bm25": share(6), "oracle": share(11), "no-memory": share(1), "random": share(2)}
     jobs_of_run = [(record(name, **NAMES), items) for name, items in jobs.items()]
-    await told(tmp_path, "r1", [*jobs_of_run, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
+    await write_run(tmp_path, "r1", [*jobs_of_run, (record("flaky", **NAMES), [failed(at) for at in range(12)])])
     await rebuild(tmp_path)
     return tmp_path
 
@@ -62,7 +62,7 @@ async def text_of(visit: Visit, path: str) -> str:
 
 
 async def test_a_run_whose_items_all_failed_is_shown_as_invalid_not_complete(tmp_path: Path) -> None:
-    await told(tmp_path, "r1", [(record("flaky", **NAMES), [failed(at) for at in range(4)])])
+    await write_run(tmp_path, "r1", [(record("flaky", **NAMES), [failed(at) for at in range(4)])])
     async with visiting(tmp_path) as visit:
         row = (await visit.document("/runs"))["runs"][0]
         assert (row["state"], row["jobs"], row["invalid_jobs"], row["headline"]) == ("complete", 1, 1, None)
@@ -112,7 +112,7 @@ async def test_the_summary_of_a_question_type_matches_its_table(tmp_path: Path) 
     one, two = {"question_type": "one"}, {"question_type": "two"}
     a = [*share(6, labels=one), *(replace(wrong(at + 50), labels=two) for at in range(12))]
     b = [*share(4, labels=one), *(replace(right(at + 50), labels=two) for at in range(12))]
-    await told(tmp_path, "r1", [(record("a", **NAMES), a), (record("b", **NAMES), b)])
+    await write_run(tmp_path, "r1", [(record("a", **NAMES), a), (record("b", **NAMES), b)])
     await rebuild(tmp_path)
     async with visiting(tmp_path) as visit:
         for kind, first in (("one", "a"), ("two", "b")):
@@ -122,7 +122,7 @@ async def test_the_summary_of_a_question_type_matches_its_table(tmp_path: Path) 
 
 
 async def test_pending_items_do_not_count_as_failed_and_give_no_interval(tmp_path: Path) -> None:
-    await told(tmp_path, "r1", [(record("x", **NAMES), share(3, of=4))], state=RunState.PAUSED, planned=50)
+    await write_run(tmp_path, "r1", [(record("x", **NAMES), share(3, of=4))], state=RunState.PAUSED, planned=50)
     async with visiting(tmp_path) as visit:
         html = await text_of(visit, "/runs/r1")
     text = plain(html)
@@ -135,7 +135,7 @@ async def test_two_answering_models_of_one_run_can_be_compared(tmp_path: Path) -
     for model, count in (("acme/big", 9), ("acme/small", 3)):
         own = {**NAMES, "models": ModelNames(embedding=None, answering=model, judge=None)}
         jobs.append((record("bm25", key=model, answer_owner=f"answer-{model}", **own), share(count)))
-    await told(tmp_path, "r1", jobs)
+    await write_run(tmp_path, "r1", jobs)
     await rebuild(tmp_path)
     sides = ["r1:bm25:acme/big", "r1:bm25:acme/small"]
     async with visiting(tmp_path) as visit:
@@ -151,7 +151,7 @@ async def test_two_answering_models_of_one_run_can_be_compared(tmp_path: Path) -
 async def test_the_leaderboard_by_type_links_each_cell_to_its_items(workspace: Path) -> None:
     two = ({"question_type": "one"}, {"question_type": "two"})
     items = [replace(one, labels=two[at % 2]) for at, one in enumerate(share(7))]
-    await told(workspace, "r2", [(record("split", **NAMES), items)])
+    await write_run(workspace, "r2", [(record("split", **NAMES), items)])
     await rebuild(workspace)
     async with visiting(workspace) as visit:
         html = await text_of(visit, "/leaderboard?view=type")
@@ -188,7 +188,7 @@ async def test_a_refresh_of_the_list_keeps_focus_and_row_height(workspace: Path,
             "document.querySelector('#runs').dataset.poll = '1'; })()"
         )
         note = workspace / "results" / "results.sqlite"
-        await told(workspace, "r2", [(record("bm25", **NAMES), share(5))])
+        await write_run(workspace, "r2", [(record("bm25", **NAMES), share(5))])
         await browser.until("document.querySelectorAll('#runs tbody tr').length === 2", 30)
         assert note.exists() and await browser.value("document.activeElement.tagName") == "A"
         assert await browser.value("document.body.contains(window.kept)")

@@ -2,7 +2,8 @@
 
 Example::
 
-    folder = await told(tmp_path, "r1", [(record("bm25"), [Told(item="q1", answer="Oslo", hits=["It was Oslo"])])])
+    items = [ItemData(item="q1", answer="Oslo", hits=["It was Oslo"])]
+    folder = await write_run(tmp_path, "r1", [(record("bm25"), items)])
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Role = Literal["provider", "answering", "judge", "embedding"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class ItemData:
     """One item of one job in one epoch."""
 
     item: str
@@ -79,7 +80,7 @@ def call(role: Role, *, cost: str | None = None, tokens: int = 0, **more: object
     return replace(plain, **more)  # type: ignore[arg-type]
 
 
-def rows_of(record: JobRecord, one: Told) -> Iterator[JournaledPhase]:
+def rows_of(record: JobRecord, one: ItemData) -> Iterator[JournaledPhase]:
     """Yield the rows that the engine writes for an item."""
     chain = record.chain
 
@@ -131,10 +132,10 @@ def rows_of(record: JobRecord, one: Told) -> Iterator[JournaledPhase]:
     )  # fmt: skip
 
 
-async def told(
+async def write_run(
     workspace: Path,
     run_id: str,
-    jobs: Sequence[tuple[JobRecord, Sequence[Told]]],
+    jobs: Sequence[tuple[JobRecord, Sequence[ItemData]]],
     *,
     state: RunState = RunState.COMPLETE,
     more: Sequence[JournalRow] = (),
@@ -144,8 +145,7 @@ async def told(
 ) -> Path:
     """Write the journal of a run and return its folder; by default ``planned`` is the number of given items."""
     records = [
-        replace(one, n_selected=len({told.item for told in items}) if planned is None else planned)
-        for one, items in jobs
+        replace(one, n_selected=len({one.item for one in items}) if planned is None else planned) for one, items in jobs
     ]
     folder = workspace / "checkpoints" / run_id
     plain = RunMeta(
