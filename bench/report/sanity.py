@@ -5,8 +5,8 @@ Example::
     [sign.text for sign in await sanity_signs(reader, record, facts)]
     # ['the same answer ("42") to 38 of 40 items that were looked at, whose golds differ (q1, q2, q3): ...']
 
-At most 120 items from four corpora are compared. A job with few items gets no warning signs, and neither does a control
-provider such as oracle.
+At most 120 items from four corpora are compared. A job with few items gets no warning signs. The hits of a control,
+such as oracle, are not checked.
 """
 
 from __future__ import annotations
