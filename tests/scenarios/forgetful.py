@@ -1,4 +1,4 @@
-"""A provider with a store in process memory, as a user would write one; tests copy this file into a workspace."""
+"""A user's provider with a store in process memory; tests copy this file into a workspace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.providers import Batching, Capabilities, Waiting
 
 
 class Forgetful:
-    """Keeps everything in a dictionary of this process."""
+    """Store all memories in a dictionary of this process."""
 
     name, version, durability = "forgetful", "1", "process"
     capabilities, keeps_store, unbounded, on_unknown = Capabilities(), True, False, "reset"

@@ -1,4 +1,4 @@
-"""What a run has left: its results without times, its receipt; and a provider for it."""
+"""Read the results and the receipt of a run, and add the provider ``forgetful`` to a workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.small_world import World
 
 
 async def results_of(world: World, run_id: str) -> list[object]:
-    """Everything deterministic of every item of every job, as a report would see it."""
+    """Return all deterministic values of every item of every job."""
     found: list[object] = []
     async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
         for job in read_jobs(reader.meta.extra):
@@ -24,7 +24,7 @@ async def results_of(world: World, run_id: str) -> list[object]:
 
 
 def receipt_of(world: World, run_id: str, **variables: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Sign the one job of a run with a new key: the receipt and its rows."""
+    """Sign the only job of a run with a new key; return the receipt and its rows."""
     home = {"HOME": str(world.workspace / "home"), **world.variables, **variables}
     for command in (["keys", "new"], ["sign", run_id]):
         done = bench(world.workspace, *command, **home)
@@ -41,12 +41,12 @@ def _json(text: bytes) -> dict[str, Any]:
 
 
 def finished(world: World, run_id: str) -> int:
-    """How many phases are in the journal as done."""
+    """Return how many phases have the outcome ``ok`` in the journal."""
     return int(world.query(run_id, "select count(*) from phase where outcome = 'ok'")[0][0])
 
 
 async def durable(world: World, run_id: str) -> int:
-    """The same, with the corpora that were ingested and indexed."""
+    """Return the same number plus the number of ingested and indexed corpora."""
     async with Reader.open(folder_of(world, run_id)) as reader:
         return sum(n for (_, outcome), n in (await reader.counts()).items() if outcome == "ok")
 
@@ -56,7 +56,7 @@ def folder_of(world: World, run_id: str) -> Path:
 
 
 def forgetful_in(world: World) -> Path:
-    """Give a workspace the provider ``forgetful``; its adapter."""
+    """Add the provider ``forgetful`` to a workspace; return the path of its adapter."""
     adapter = world.workspace / "configs/providers/forgetful.py"
     adapter.write_text((Path(__file__).parent / "forgetful.py").read_text(encoding="utf-8"), encoding="utf-8")
     world.write("configs/providers/forgetful.yaml", "name: forgetful\ntype: local\nadapter: ./forgetful.py:Forgetful\n")

@@ -1,4 +1,4 @@
-"""The program in a process of its own, with nothing of our environment."""
+"""Start the program in its own process with a minimal environment."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ finally:
     for file, pattern in (("status", r"VmHWM:\\s+(\\d+) kB"), ("io", r"rchar: (\\d+)")):
         print(re.search(pattern, Path("/proc/self", file).read_text())[1], file=sys.stderr)
 """
-"""the program, with its own peak of memory in KB and the bytes that it read as its last two lines on stderr; not
-ru_maxrss, which begins with the size of the process that started it"""
+"""the program; its last two lines on stderr are its peak of memory in KB and the number of bytes that it read. It does
+not use ru_maxrss, because that starts with the size of the parent process."""
 
 
 ONE_BY_ONE = """
@@ -35,29 +35,29 @@ for number, words in enumerate(json.loads(sys.argv[1])):
     if code:
         sys.exit(code)
 """
-"""many commands in one process, where it is the start of an interpreter that is the claim and takes the time"""
+"""several commands in one process, because starting an interpreter for each takes most of the time"""
 
 
 def bench(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end."""
+    """Run a command and wait until it ends."""
     command = [sys.executable, "-m", "bench", *arguments]
     return forked.run(command, cwd=folder, env=clean(**variables))
 
 
-def told(said: bytes) -> tuple[int, int]:
-    """What ``PEAK`` said of the program: its peak in KB, the bytes that it read."""
-    peak, read = said.split()[-2:]
+def peak_and_bytes_read(stderr: bytes) -> tuple[int, int]:
+    """Parse the lines that ``PEAK`` adds: the peak of memory in KB and the number of bytes that were read."""
+    peak, read = stderr.split()[-2:]
     return int(peak), int(read)
 
 
 def started(folder: Path, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-    """Start a command."""
+    """Start a command and return its process."""
     command = [sys.executable, "-m", "bench", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return forked.Popen(command, cwd=folder, env=clean(**variables), text=True, **pipes)
 
 
 def clean(**variables: str) -> dict[str, str]:
-    """The variables of such a process."""
+    """Return the environment variables of such a process."""
     root = str(Path(__file__).resolve().parents[2])
     return {"PATH": "/usr/bin:/bin", "PYTHONPATH": root, **variables}

@@ -1,6 +1,6 @@
-"""A run that says all the while how many phases it made durable, to be killed: ``storm.py WORKSPACE RUN_ID``.
+"""A run that prints the number of its durable phases until it is killed: ``storm.py WORKSPACE RUN_ID``.
 
-It has no latency and 200 requests in flight; each start goes on with the run where there is one.
+It has no latency and 200 requests in flight. Each start resumes the run if it exists.
 """
 
 from __future__ import annotations
@@ -33,42 +33,42 @@ FLAGS = {
 }
 
 
-class Telling(SilentObserver):
-    """Says every few milliseconds how many phases are durable."""
+class PrintedCounts(SilentObserver):
+    """Print every few milliseconds how many phases are durable."""
 
     def launched(self, progress: Progress) -> None:
-        def tell() -> None:
+        def print_counts() -> None:
             while True:
                 bars = [bar for lane in progress.lanes.values() for bar in lane.phases.values()]
                 print(sum(bar.done for bar in bars), flush=True)
                 time.sleep(0.004)
 
-        threading.Thread(target=tell, daemon=True).start()
+        threading.Thread(target=print_counts, daemon=True).start()
 
 
-async def storm(workspace: Path, run_id: str) -> int:
-    """Begin or go on."""
+async def run_or_resume(workspace: Path, run_id: str) -> int:
+    """Start the run, or resume it if it exists; return the exit code."""
     catalog, environment = Catalog.load(workspace), Environment.load(workspace)
     if (workspace / "checkpoints" / run_id / "journal.sqlite").exists():
         folder, plan = await resumed_plan(run_id, catalog=catalog, flags={}, environment=environment)
-        return (await execute(plan, environment=environment, observer=Telling(), resume=folder)).exit_code
+        return (await execute(plan, environment=environment, observer=PrintedCounts(), resume=folder)).exit_code
     plan = make_plan(catalog, RunRequest.combine(None, {**FLAGS, "run_id": run_id}), environment)
-    return (await execute(plan, environment=environment, observer=Telling())).exit_code
+    return (await execute(plan, environment=environment, observer=PrintedCounts())).exit_code
 
 
 def killed_after(workspace: Path, run_id: str, phases: int) -> int:
-    """Start one and kill it when it told of that many durable phases; gives how many it had told of by then."""
+    """Kill a run after it printed that many durable phases; return the last number that it printed."""
     process = forked.Popen([sys.executable, __file__, str(workspace), run_id], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    while (told := int(process.stdout.readline())) < phases:
+    while (printed := int(process.stdout.readline())) < phases:
         pass
     process.kill()
-    # a line that the kill cut off was not told
+    # the kill can leave an incomplete last line
     whole = [line for line in process.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
     process.stdout.close()
     process.wait(timeout=120)
-    return int(whole[-1]) if whole else told
+    return int(whole[-1]) if whole else printed
 
 
 if __name__ == "__main__":
-    sys.exit(anyio.run(storm, Path(sys.argv[1]), sys.argv[2]))
+    sys.exit(anyio.run(run_or_resume, Path(sys.argv[1]), sys.argv[2]))

@@ -1,7 +1,7 @@
-"""P9: each key of a benchmark, in both dialects, changes something that can be seen; what has no effect is told so.
+"""P9: each key of a benchmark, in both dialects, changes an output; a key without effect has a note that says so.
 
-Seen is what a run would ask and store, what ``describe`` and a plan show, what a report is told of a job, and notes.
-Digests are left out: they change with every key. Keys that only show while a run goes on have a run of their own below.
+The outputs are what a run would send and store, what ``describe`` and a plan show, the job record of a report, and the
+notes. Digests are left out because they change with every key. Keys that only change a run have their own test below.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ Tree = Mapping[str, object]
 DIGESTS = {"config_sha256", "sha256", "content_sha256"}
 
 
-def seen(folder: Path, name: str, flags: Tree) -> str:
-    """Everything that a person or a run can see of a config, or the error that it is."""
+def outputs(folder: Path, name: str, flags: Tree) -> str:
+    """Return all outputs that a config can change, or its error."""
     try:
-        text = json.dumps(list(_seen(folder, name, flags)), default=str)
+        text = json.dumps(list(_outputs(folder, name, flags)), default=str)
     except BenchError as error:
         text = f"error: {error}"
-    return re.sub(r":\d+:\d+:", ":", text)  # a longer line moves what stands behind
+    return re.sub(r":\d+:\d+:", ":", text)  # a longer line moves the columns after it
 
 
-def _seen(folder: Path, name: str, flags: Tree) -> Iterator[object]:
+def _outputs(folder: Path, name: str, flags: Tree) -> Iterator[object]:
     catalog = Catalog.load(folder)
     entry = catalog.find("benchmarks", name)
     yield [entry.name, entry.aliases, entry.tags]
@@ -242,20 +242,20 @@ MANIFEST: list[Case] = [
     (CHATS, "date_formats", ["%Y-%d-%m %H:%M"]), (SIMPLE, "overlay", "doubts"), (SIMPLE, "cluster_by", None),
 ]  # fmt: skip
 IN_RUN = {
-    "ingestion.batchSize": "test_batches_are_as_large_as_the_benchmark_says",
-    "ingestion.delayBetweenBatches": "test_between_two_adds_lies_the_time_that_the_benchmark_says",
+    "ingestion.batchSize": "test_batch_size_of_a_benchmark_limits_the_memories_per_add",
+    "ingestion.delayBetweenBatches": "test_delay_between_batches_separates_two_adds",
     "search.defaultThreshold": "test_threshold_and_chunks_reach_a_provider_that_maps_them",
     "search.includeChunks": "test_threshold_and_chunks_reach_a_provider_that_maps_them",
-    "evaluation.answeringModel.maxTokens": "tests/reality: test_a_benchmark_sets_its_token_limits",
-    "evaluation.judge.maxTokens": "tests/reality: test_a_benchmark_sets_its_token_limits",
-    "abstention.phrases": "test_the_phrases_of_a_benchmark_decline",
-    "abstention.scoreRetrieval": "test_evidence_of_an_abstention_item_counts_where_the_benchmark_says_so",
+    "evaluation.answeringModel.maxTokens": "tests/reality: test_a_benchmark_config_sets_max_tokens_of_both_models",
+    "evaluation.judge.maxTokens": "tests/reality: test_a_benchmark_config_sets_max_tokens_of_both_models",
+    "abstention.phrases": "test_abstention_phrases_of_a_benchmark_count_as_refusals",
+    "abstention.scoreRetrieval": "test_score_retrieval_decides_whether_abstention_items_have_retrieval_scores",
 }
-"""keys that are seen at the provider or in the results only, and the test below that sees them"""
+"""keys that change only requests to the provider or results, and the test below that checks them"""
 
 
 def leaves(model: type[BaseModel]) -> set[str]:
-    """Every key of a dialect that holds a value, with dots, in snake_case."""
+    """Return every key of a dialect that has a value, with dots, in snake_case."""
     fields = model.model_fields.items()
     return {name for key, info in fields for name in _leaves(keys_of(key, info)[-1], info.annotation)}
 
@@ -278,7 +278,7 @@ def _models(annotation: object) -> Iterator[type[BaseModel]]:
 
 
 def world(folder: Path) -> Path:
-    """The files that the configs above name."""
+    """Write the files that the configs above refer to."""
     rows = {"t": [ROW], "o": [{**ROW, "id": "o"}], "n": [KEYED_ROW], "k": [KEYED_ROW]}
     for name, content in rows.items():
         for place in (folder / "datasets", folder / "configs" / "benchmarks" / "m"):
@@ -297,36 +297,36 @@ def _write(path: Path, text: str) -> None:
 
 
 LISTS = ("questionTypes", "metrics")
-"""given as a whole"""
+"""keys whose value is replaced as a whole"""
 
 
 def of_manifest(folder: Path, tree: Tree) -> str:
     place = folder / "configs" / "benchmarks" / "m"
     _write(place / "manifest.json", json.dumps(tree))
-    return seen(folder, str(tree["name"]), {"answering_model": "builtin/extractive", "judge_model": "openai/j"})
+    return outputs(folder, str(tree["name"]), {"answering_model": "builtin/extractive", "judge_model": "openai/j"})
 
 
 @pytest.mark.scenario("P9")
 @pytest.mark.parametrize(("base", "key", "value"), MANIFEST, ids=[key for _, key, _ in MANIFEST])
-def test_each_key_of_a_manifest_changes_what_is_seen(tmp_path: Path, base: Tree, key: str, value: object) -> None:
+def test_each_key_of_a_manifest_changes_the_output(tmp_path: Path, base: Tree, key: str, value: object) -> None:
     before = of_manifest(world(tmp_path), base)
     after = of_manifest(tmp_path, put(base, key, value, lists=()))
     assert before != after and ("unknown field" not in after or key == "ingestion.strategy")
     assert not before.startswith("error"), before
 
 
-def test_every_key_of_a_manifest_stands_in_the_table() -> None:
+def test_the_table_has_every_key_of_a_manifest() -> None:
     below = {"abstention.score_retrieval", "abstention.phrases"}
     elsewhere = {"ingestion.phase_delay_ms", *below}  # tests/engine/test_deleting.py
-    told = {key for _, key, _ in MANIFEST} | paths_of(Manifest) | elsewhere
-    assert _without_shapes(leaves(Manifest)) == _without_shapes(told)
+    tested = {key for _, key, _ in MANIFEST} | paths_of(Manifest) | elsewhere
+    assert _without_shapes(leaves(Manifest)) == _without_shapes(tested)
 
 
 OF_SHAPES = re.compile(
     r"(data\.(with_?|where|files|columns|fetch)|schema\.(questions\.where|rubric|choices)|evidence\.textsField"
     r"|abstention\.where|visibility|ingestion\.chunk\.words)\b"
 )
-"""keys of published forms and where they lie: test_shapes.py, test_values.py and test_download_several.py hold them"""
+"""keys about the format and location of published data: test_shapes.py, test_values.py, test_download_several.py"""
 
 
 def _without_shapes(keys: set[str]) -> set[str]:
@@ -334,12 +334,12 @@ def _without_shapes(keys: set[str]) -> set[str]:
 
 
 def camel(path: str) -> str:
-    """A dotted path of the model as a file writes it."""
+    """Convert a dotted path of the model to the spelling of a config file."""
     return ".".join(to_camel(part) for part in path.replace("fields.", "schema.", 1).split("."))
 
 
 def put(tree: Tree, path: str, value: object, lists: tuple[str, ...] = LISTS) -> dict[str, object]:
-    """The tree with one key set."""
+    """Return a copy of the tree with one key set."""
     changed = copy.deepcopy(dict(tree))
     node = changed
     *parents, last = path.split(".") if path.partition(".")[0] not in lists else path.split(".")[:1]
@@ -353,25 +353,25 @@ def of_yaml(folder: Path, tree: Tree) -> str:
     flags = dict(tree).get("flags", {})
     own = {key: value for key, value in tree.items() if key != "flags"}
     _write(folder / "configs" / "benchmarks" / f"{'t' if own['name'] == 'u' else own['name']}.yaml", json.dumps(own))
-    return seen(folder, str(own["name"]), flags)  # type: ignore[arg-type]
+    return outputs(folder, str(own["name"]), flags)  # type: ignore[arg-type]
 
 
 @pytest.mark.scenario("P9")
 @pytest.mark.parametrize(("base", "key", "value"), YAML, ids=[key for _, key, _ in YAML])
-def test_each_key_of_a_benchmark_changes_what_is_seen(tmp_path: Path, base: Tree, key: str, value: object) -> None:
+def test_each_key_of_a_benchmark_config_changes_the_output(tmp_path: Path, base: Tree, key: str, value: object) -> None:
     before = of_yaml(world(tmp_path), base)
     after = of_yaml(tmp_path, put(base, key, value))
     assert before != after and "unknown field" not in after
     assert base is HUB or not before.startswith("error"), before
 
 
-def test_every_key_of_a_benchmark_stands_in_one_of_these_tables() -> None:
+def test_the_tables_have_every_key_of_a_benchmark_config() -> None:
     paths = {camel(path) for path in paths_of(BenchmarkFile)}
-    told = {key for _, key, _ in YAML} | set(IN_RUN) | paths
-    assert _without_shapes({camel(key) for key in leaves(BenchmarkFile)}) == _without_shapes(told)
+    tested = {key for _, key, _ in YAML} | set(IN_RUN) | paths
+    assert _without_shapes({camel(key) for key in leaves(BenchmarkFile)}) == _without_shapes(tested)
 
 
-# ------------------------------------------------------------------------ what only a run shows
+# ------------------------------------------------------------------------ keys that change only a run
 
 
 def facts(world: World, *changes: tuple[str, str]) -> None:
@@ -385,12 +385,12 @@ def facts(world: World, *changes: tuple[str, str]) -> None:
 
 
 def received(world: World, endpoint: str) -> list[dict[str, Any]]:
-    """The bodies that the service got there."""
+    """Return the request bodies that the service received at an endpoint."""
     calls = world.control(f"received?provider=default&endpoint={endpoint}")
     return [json.loads(call["body"]) for call in calls]
 
 
-async def test_batches_are_as_large_as_the_benchmark_says(world_of: Worlds) -> None:
+async def test_batch_size_of_a_benchmark_limits_the_memories_per_add(world_of: Worlds) -> None:
     world = world_of(corpora=1, items=4, flags=("--record",))
     facts(world, ("mode: session-based, batchSize: 1", "mode: incremental, batchSize: 3"))
     body = '{$each: $.items, $do: {id: "@.id", content: "@.content"}}'
@@ -406,7 +406,7 @@ async def test_batches_are_as_large_as_the_benchmark_says(world_of: Worlds) -> N
 
 
 @pytest.mark.parametrize("order", ["serial", "parallel"])
-async def test_between_two_adds_lies_the_time_that_the_benchmark_says(world_of: Worlds, order: str) -> None:
+async def test_delay_between_batches_separates_two_adds(world_of: Worlds, order: str) -> None:
     world = world_of(corpora=1, items=2)
     facts(world, ("batchSize: 1", "delayBetweenBatches: 300"))
     world.provider("faulty", **{"ingest: {": f"ingest: {{order: {order}, "})
@@ -425,7 +425,7 @@ async def test_threshold_and_chunks_reach_a_provider_that_maps_them(world_of: Wo
 
 
 @pytest.mark.parametrize(("counts", "n"), [("false", 2), ("true", 4)])
-async def test_evidence_of_an_abstention_item_counts_where_the_benchmark_says_so(
+async def test_score_retrieval_decides_whether_abstention_items_have_retrieval_scores(
     world_of: Worlds, counts: str, n: int
 ) -> None:
     world = world_of(corpora=1, items=4)
@@ -439,7 +439,9 @@ async def test_evidence_of_an_abstention_item_counts_where_the_benchmark_says_so
     ("phrases", "states"),
     [("[]", ["incorrect"] * 4), ("[the vault]", ["abstained", "abstained", "correct", "correct"])],
 )
-async def test_the_phrases_of_a_benchmark_decline(world_of: Worlds, phrases: str, states: list[str]) -> None:
+async def test_abstention_phrases_of_a_benchmark_count_as_refusals(
+    world_of: Worlds, phrases: str, states: list[str]
+) -> None:
     world = world_of(corpora=1, items=4)
     declining = f"abstention: {{questionTypes: [one], phrases: {phrases}}}\nevaluation: {{"
     facts(world, ("method: contains", "method: exact-match"), ("evaluation: {", declining))

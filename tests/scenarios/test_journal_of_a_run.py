@@ -1,4 +1,4 @@
-"""J: a run on a full disk, and a run that is read while it writes."""
+"""J: a run on a full disk, with a damaged journal, with a concurrent reader, and killed while it writes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ main()
 """the program, where no file can grow beyond 400 KB"""
 
 
-async def test_J1_a_full_disk_stops_the_run_and_loses_nothing(world_of: Worlds) -> None:
+async def test_J1_a_full_disk_stops_the_run_and_a_resume_completes_it(world_of: Worlds) -> None:
     world = world_of(corpora=4, items=60)
 
     flags = ["--benchmarks", "facts", "--providers", "faulty", "--run-id", "j1", "--concurrency", "4"]
@@ -43,12 +43,12 @@ async def test_J1_a_full_disk_stops_the_run_and_loses_nothing(world_of: Worlds) 
         text=True,
         env=clean(**world.variables),
     )
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 3, said
+    _, stderr = process.communicate(timeout=300)
+    assert process.returncode == 3, stderr
     assert world.query("j1", "pragma integrity_check") == [("ok",)]
     ((safe,),) = world.query("j1", "select count(*) from phase")
     assert safe > 20
-    assert f"{safe} phases are stored" in said
+    assert f"{safe} phases are stored" in stderr
     outcome = await world.resume("j1")
     assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.MEASURED: 240})
     whole = await world.run(providers="faulty", run_id="whole")
@@ -56,7 +56,7 @@ async def test_J1_a_full_disk_stops_the_run_and_loses_nothing(world_of: Worlds) 
     assert await results_of(world, "j1") == await results_of(world, "whole")
 
 
-async def test_J2_a_damaged_run_file_is_refused_and_left_as_it_is(world_of: Worlds) -> None:
+async def test_J2_a_damaged_journal_is_refused_on_resume_and_not_changed(world_of: Worlds) -> None:
     world = world_of(corpora=1)
     outcome = await world.run(providers="faulty")
     path = outcome.folder / "journal.sqlite"
@@ -68,7 +68,9 @@ async def test_J2_a_damaged_run_file_is_refused_and_left_as_it_is(world_of: Worl
 
 
 @pytest.mark.parametrize(("pause_ms", "held_s"), [(50, 0.5), pytest.param(1500, 20, marks=pytest.mark.long)])
-async def test_J3_a_reader_that_holds_on_disturbs_no_run(world_of: Worlds, pause_ms: int, held_s: float) -> None:
+async def test_J3_a_reader_with_an_open_transaction_does_not_disturb_a_run(
+    world_of: Worlds, pause_ms: int, held_s: float
+) -> None:
     world = world_of(f"search:latency:ms={pause_ms}", corpora=3, items=20)
     process = world.start(providers="faulty", run_id="j3", concurrency=4)
     path = world.workspace / "checkpoints/j3/journal.sqlite"
@@ -84,7 +86,7 @@ async def test_J3_a_reader_that_holds_on_disturbs_no_run(world_of: Worlds, pause
     assert world.query("j3", "select outcome, count(*) from phase where phase = 3 group by outcome") == [("ok", 60)]
 
 
-def test_J3_two_runs_and_a_watcher_in_one_workspace_lock_nobody_out(world_of: Worlds) -> None:
+def test_J3_two_runs_and_a_status_watcher_in_one_workspace_do_not_lock_each_other(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=20", corpora=2, items=20)
     command = [sys.executable, "-m", "bench"]
     surroundings = {"cwd": world.workspace, "env": clean(**world.variables), "text": True}
@@ -94,9 +96,9 @@ def test_J3_two_runs_and_a_watcher_in_one_workspace_lock_nobody_out(world_of: Wo
     wait_for(lambda: (world.workspace / "checkpoints/a/journal.sqlite").exists(), seconds=180)
     watcher = forked.Popen([*command, "status", "a", "--watch", "--json"], **surroundings, **pipes)
     for process in (*runs, watcher):
-        out, said = process.communicate(timeout=120)
-        assert process.returncode == 0, said
-        assert "locked" not in out + said
+        out, stderr = process.communicate(timeout=120)
+        assert process.returncode == 0, stderr
+        assert "locked" not in out + stderr
     for name in "ab":
         assert world.query(name, "select count(*) from phase where outcome = 'ok' and phase = 3") == [(40,)]
     connection = sqlite3.connect(world.workspace / "results/results.sqlite")
@@ -105,13 +107,13 @@ def test_J3_two_runs_and_a_watcher_in_one_workspace_lock_nobody_out(world_of: Wo
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
-async def test_J4_kills_in_a_storm_of_commits_lose_no_acknowledged_phase(tmp_path: Path, kills: int) -> None:
+async def test_J4_sigkill_during_many_commits_loses_no_acknowledged_phase(tmp_path: Path, kills: int) -> None:
     world = World.make(tmp_path, corpora=5, items=400)
-    moments, there = random.Random(4), 0
+    moments, stored = random.Random(4), 0
     for _ in range(kills):
-        told = killed_after(tmp_path, "j4", moments.randint(21, 100))
+        printed = killed_after(tmp_path, "j4", moments.randint(21, 100))
         found = await durable(world, "j4")
-        assert told > 20 and found < 3 * 2000, "killed in the middle of its work"
-        assert found - there >= told
-        there = found
+        assert printed > 20 and found < 3 * 2000, "it was killed before it finished"
+        assert found - stored >= printed
+        stored = found
     assert world.query("j4", "pragma integrity_check") == [("ok",)]

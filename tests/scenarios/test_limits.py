@@ -1,4 +1,4 @@
-"""L: concurrency, lost answers, refusals. What a server counts is what was asked for; one failure stays one failure."""
+"""L: concurrency, rates, deadlines, refused keys and retries, measured at the server."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ from tests.small_world import World
 Worlds = Callable[..., World]
 
 
-@pytest.mark.parametrize(("asked", "least", "most"), [(1, 1, 1), (8, 6, 8)])
-async def test_L1_concurrency_is_what_the_server_sees(world_of: Worlds, asked: int, least: int, most: int) -> None:
+@pytest.mark.parametrize(("concurrency", "least", "most"), [(1, 1, 1), (8, 6, 8)])
+async def test_L1_requests_in_flight_at_the_server_match_the_concurrency(
+    world_of: Worlds, concurrency: int, least: int, most: int
+) -> None:
     world = world_of("*:latency:ms=30", corpora=4, items=10)
-    outcome = await world.run(providers="faulty", concurrency=asked)
+    outcome = await world.run(providers="faulty", concurrency=concurrency)
     assert outcome.exit_code == 0
     assert least <= world.control("stats")["max_in_flight"] <= most
 
 
-async def test_L2_no_second_holds_more_searches_than_rate_and_burst(world_of: Worlds) -> None:
+async def test_L2_no_second_has_more_searches_than_rate_plus_burst(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=20", corpora=1, items=200)
     outcome = await world.run(providers="faulty", rate=["faulty.search=50/s"], concurrency=40, isolation="off")
     assert outcome.jobs[0].states == {State.MEASURED: 200}
@@ -39,11 +41,11 @@ async def test_L2_no_second_holds_more_searches_than_rate_and_burst(world_of: Wo
         ]
     assert max(bisect_left(sent, at + 1) - place for place, at in enumerate(sent)) <= 50 + 1.25
     window = world.control("window?provider=default&endpoint=search&seconds=1")
-    # a server that a busy machine wakes late sees bunched what was sent apart
+    # on a busy machine the server wakes up late and sees separate requests as a group
     assert 0.75 * 50 <= window["max"] <= 1.25 * 50 + 1.25
 
 
-async def test_L5_a_provider_that_is_always_refused_slows_no_other(world_of: Worlds) -> None:
+async def test_L5_a_provider_that_always_answers_429_slows_no_other(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=200", corpora=2, items=20)
     world.provider("busy", **{"${FAULT_URL}": "${FAULT_URL}/p/busy"})
 
@@ -64,7 +66,7 @@ async def test_L5_a_provider_that_is_always_refused_slows_no_other(world_of: Wor
     assert took_s() <= 1.2 * alone_s
 
 
-async def test_L6_an_item_that_hangs_ends_at_its_deadline_and_the_run_ends(world_of: Worlds) -> None:
+async def test_L6_a_hanging_item_ends_at_item_timeout_and_the_run_ends(world_of: Worlds) -> None:
     world = world_of(
         "search:hang:match=What opens the vault K0x0",
         "search:drip:bytes=1,ms=10000,match=vault K0x1",
@@ -86,11 +88,11 @@ async def test_L7_a_bad_key_stops_its_provider_and_no_other(world_of: Worlds) ->
     assert (outcome.exit_code, outcome.status) == (3, RunState.STOPPED)
     assert healthy.states == {State.MEASURED: 40}
     assert locked.stopped is not None and locked.pending > 30
-    seen = world.control("stats")["providers"]["locked"]["endpoints"]["search"]["statuses"]["401"]
-    assert seen <= 4
+    refusals = world.control("stats")["providers"]["locked"]["endpoints"]["search"]["statuses"]["401"]
+    assert refusals <= 4
 
 
-async def test_L6_a_connection_that_nobody_takes_ends_at_its_deadline(world_of: Worlds) -> None:
+async def test_L6_a_connection_that_is_not_accepted_ends_at_its_deadline(world_of: Worlds) -> None:
     world = world_of(corpora=1, items=3)
     with deaf_server() as url:
         world.variables["DEAF_URL"] = url
@@ -106,14 +108,14 @@ async def test_L6_a_connection_that_nobody_takes_ends_at_its_deadline(world_of: 
 
 
 @pytest.mark.parametrize("code", [400, 404, 422])
-async def test_L7_a_wrong_request_is_one_call_an_item(world_of: Worlds, code: int) -> None:
+async def test_L7_a_rejected_request_is_one_call_per_item(world_of: Worlds, code: int) -> None:
     world = world_of(f"search:status:code={code},match=What", corpora=1, items=5)
     outcome = await world.run(providers="faulty", isolation="off")
     assert outcome.jobs[0].states == {State.ERROR: 5}
     assert world.calls("search") == 5
 
 
-async def test_L8_an_add_that_may_not_be_repeated_is_looked_up_and_stored_once(world_of: Worlds) -> None:
+async def test_L8_an_add_without_idempotency_is_checked_and_stored_once(world_of: Worlds) -> None:
     world = world_of("add:status:code=503,effect=1,calls=1", corpora=1, items=6)
     outcome = await world.run(providers="faulty", cleanup="never")
     assert outcome.exit_code == 0
@@ -133,8 +135,8 @@ async def test_L8_an_add_with_an_idempotency_key_is_repeated(world_of: Worlds) -
     assert [space["count"] for space in spaces.values()] == [3]
 
 
-async def test_L10_mixed_faults_cost_no_more_calls_than_they_must(world_of: Worlds) -> None:
-    # equal chances fall on equal requests unless they begin apart
+async def test_L10_mixed_faults_cost_at_most_ten_percent_more_calls_than_needed(world_of: Worlds) -> None:
+    # faults of equal probability hit the same requests unless they have different offsets
     kinds = ("status:code=429,", "status:code=503,skip=7,", "reset:skip=13,", "drip:bytes=1,ms=1000,skip=29,")
     world = world_of(*(f"search:{kind}prob=0.05,match=What" for kind in kinds), corpora=4, items=200)
     world.provider("faulty", **{"maxRetries: 1": "maxRetries: 9", "timeout: 2000": "timeout: 1000"})
@@ -158,7 +160,7 @@ async def test_L11_one_corpus_of_50_that_is_refused_aborts_no_other(world_of: Wo
     assert world.query(outcome.run_id, "select count(*) from corpus_row where kind = 'ready'") == [(49,)]
 
 
-async def test_L7_a_refused_provider_with_corpora_still_waiting_ends_the_run(world_of: Worlds) -> None:
+async def test_L7_a_refused_key_ends_the_run_although_corpora_are_waiting(world_of: Worlds) -> None:
     world = world_of("search:status:code=401,match=What", corpora=30, items=1)
     outcome = await world.run(providers="faulty", concurrency=2)
     assert (outcome.exit_code, outcome.status) == (3, RunState.STOPPED)
@@ -166,9 +168,9 @@ async def test_L7_a_refused_provider_with_corpora_still_waiting_ends_the_run(wor
 
 
 @pytest.mark.parametrize("refused", ["answering_model", "judge_model"])
-async def test_L7_a_model_that_refuses_stops_its_own_jobs_and_no_other(world_of: Worlds, refused: str) -> None:
+async def test_L7_a_model_with_a_refused_key_stops_its_own_jobs_and_no_other(world_of: Worlds, refused: str) -> None:
     world = world_of("chat:status:code=401,match=m-locked", corpora=2, items=10)
-    world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-nobody")
+    world.variables.update(OPENAI_BASE_URL=f"{world.url}/v1", OPENAI_API_KEY="test-key-of-no-service")
     world.write(
         "configs/benchmarks/judged.yaml",
         "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",

@@ -1,4 +1,4 @@
-"""What reads or writes every item of a run takes CPU in proportion to the items."""
+"""Operations that read or write every item of a run take CPU time in proportion to the items."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.small_journal import Job, made, record
 RECORD = record("p", config_sha256={"benchmark": "b" * 64, "provider": "a" * 64}, prompts={"answer.default": "c" * 64})
 RUN_ID = "d" * 64
 MARGIN = 1.8
-"""over proportion; four times the items would take sixteen times the CPU if it were quadratic"""
+"""allowed factor above proportion; with quadratic cost, four times the items would take sixteen times the CPU"""
 
 
 async def cpu_seconds(workspace: Path, items: int) -> dict[str, float]:
-    """CPU that each operation takes on a run of this many items, after checking that it handled all of them."""
+    """Return the CPU time of each operation on a run of this size; each operation must handle all items."""
     names = {f"q{number:06d}": number for number in range(items)}
     job = Job(
         record=RECORD,

@@ -1,4 +1,4 @@
-"""C, M, T, K, S: what is printed and written, whatever the run came to and wherever it runs."""
+"""C, M, T, K, S: output and files of stopped, failed and killed commands, in any terminal."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ sys.exit(main())
 """
 
 
-async def test_C5_a_stopped_run_shows_numbers_and_says_that_they_are_partial(world_of: Worlds) -> None:
+async def test_C5_results_of_a_stopped_run_are_shown_and_marked_partial(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=100", corpora=2, items=20)
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive", concurrency=2, max_time=1.5)
     assert outcome.status is RunState.STOPPED
@@ -60,13 +60,13 @@ async def test_C5_a_stopped_run_shows_numbers_and_says_that_they_are_partial(wor
     assert accuracy["n"] + accuracy["n_excluded"] + accuracy["n_failed"] == job["n_planned"] == 40
 
 
-async def test_S3_what_is_excluded_is_in_neither_part_of_a_share(world_of: Worlds) -> None:
-    """3 of 3 of one category, and 2 of 2 of another that has no evidence."""
+async def test_S3_excluded_items_count_in_neither_numerator_nor_denominator(world_of: Worlds) -> None:
+    """3 of 3 items of one category are correct, and 2 of 2 of another that has no evidence."""
     world = world_of(corpora=1, items=5)
     path = world.workspace / "datasets" / "facts.jsonl"
     row = json.loads(path.read_text())
-    for asked in row["qa"]:
-        asked["evidence"] = [] if asked["type"] == "one" else asked["evidence"]
+    for question in row["qa"]:
+        question["evidence"] = [] if question["type"] == "one" else question["evidence"]
     path.write_text(json.dumps(row) + "\n")
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive")
     shown = json.loads(bench(world.workspace, "results", outcome.run_id, "--json", **world.variables).stdout)
@@ -88,7 +88,7 @@ from bench.providers import Batching, Capabilities, Waiting
 
 
 class Broken:
-    """Takes everything and cannot be searched."""
+    """Store everything and fail in every search."""
 
     name, version, durability = "broken", "1", "process"
     capabilities, keeps_store, unbounded, on_unknown = Capabilities(), True, False, "reset"
@@ -118,12 +118,12 @@ class Broken:
 
 
 class Watch(SilentObserver):
-    """What the loop computed between two looks: its lag, without what other processes took of the machine."""
+    """Measure the CPU time of the event loop between two samples, which other processes do not change."""
 
     def launched(self, progress: Progress) -> None:
         self.took_s, self._before = [0.0], time.thread_time()
 
-    async def look(self) -> None:
+    async def sample(self) -> None:
         self.took_s, self._before = [0.0], time.thread_time()
         while True:
             await anyio.sleep(0.005)
@@ -132,7 +132,7 @@ class Watch(SilentObserver):
 
 
 @pytest.mark.parametrize("corpora", [15, pytest.param(100, marks=pytest.mark.long)])
-async def test_M3_thousands_of_equal_errors_are_kept_once_and_never_stall_the_loop(
+async def test_M3_thousands_of_equal_errors_are_stored_once_and_never_block_the_event_loop(
     tmp_path: Path, corpora: int
 ) -> None:
     world = World.make(tmp_path, corpora=corpora, items=100)
@@ -141,7 +141,7 @@ async def test_M3_thousands_of_equal_errors_are_kept_once_and_never_stall_the_lo
     plan = world.plan(providers="broken", isolation="off", run_id="m3")
     watch = Watch()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch.look)
+        tasks.start_soon(watch.sample)
         outcome = await execute(plan, environment=world.environment, observer=watch)
         tasks.cancel_scope.cancel()
     assert outcome.jobs[0].states == {State.ERROR: 100 * corpora}
@@ -154,11 +154,11 @@ async def test_M3_thousands_of_equal_errors_are_kept_once_and_never_stall_the_lo
     assert log.count("Traceback") == 1, "formatting it for each item would take longer than the item"
     traced = sys.gettrace() is not None  # measuring coverage doubles what Python code takes
     once, again, *rest = sorted(watch.took_s, reverse=True)
-    assert rest[0] < (0.3 if traced else 0.1), "each error would stall the loop anew"
-    assert max(once, again) < 1, "the start of a run and its first traceback load what they need"
+    assert rest[0] < (0.3 if traced else 0.1), "each error would block the loop"
+    assert max(once, again) < 1, "the start of a run and its first traceback import modules"
 
 
-async def test_M5_a_phase_takes_no_more_room_when_many_are_there(world_of: Worlds) -> None:
+async def test_M5_the_journal_size_per_item_does_not_grow_with_the_number_of_items(world_of: Worlds) -> None:
     sizes = []
     for items in (100, 400):
         world = world_of(corpora=1, items=items)
@@ -171,9 +171,7 @@ async def test_M5_a_phase_takes_no_more_room_when_many_are_there(world_of: World
 @pytest.mark.parametrize(
     "parts", [(0.6, 0.9), pytest.param((0.5, 0.6, 0.7, 0.8, 0.9, 0.95), marks=pytest.mark.long)], ids=len
 )
-async def test_I6_a_killed_export_or_signing_leaves_no_half_file_under_its_name(
-    world_of: Worlds, parts: tuple[float, ...]
-) -> None:
+async def test_I6_a_killed_export_or_sign_leaves_no_incomplete_file(world_of: Worlds, parts: tuple[float, ...]) -> None:
     world = world_of(corpora=2, items=60)
     outcome = await world.run(providers="faulty", answering_model="builtin/extractive", run_id="i6")
     variables = clean(HOME=str(world.workspace / "home"), **world.variables)
@@ -215,9 +213,7 @@ UNSAFE = [
 
 @pytest.mark.parametrize("flag", ["run_id", "providers", "benchmarks"])
 @pytest.mark.parametrize("name", UNSAFE)
-def test_T4_a_name_that_is_no_safe_segment_is_refused_and_nothing_is_written(
-    world_of: Worlds, name: str, flag: str
-) -> None:
+def test_T4_an_unsafe_name_is_refused_and_nothing_is_written(world_of: Worlds, name: str, flag: str) -> None:
     world = world_of(corpora=1)
     before = sorted(world.workspace.parent.rglob("*"))
     with pytest.raises(BenchError):
@@ -226,7 +222,7 @@ def test_T4_a_name_that_is_no_safe_segment_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("kind", ["providers", "benchmarks"])
-def test_T4_a_config_of_such_a_name_is_no_config(world_of: Worlds, kind: str) -> None:
+def test_T4_a_config_with_an_unsafe_name_is_invalid(world_of: Worlds, kind: str) -> None:
     world = world_of(corpora=1)
     text = PROVIDER if kind == "providers" else BENCHMARK
     old = "name: faulty" if kind == "providers" else "name: facts"
@@ -234,44 +230,44 @@ def test_T4_a_config_of_such_a_name_is_no_config(world_of: Worlds, kind: str) ->
     paths = [world.write(f"configs/{kind}/odd{number}.yaml", one) for number, one in enumerate(named)]
     outside = set(world.workspace.parent.iterdir())
     done = bench(world.workspace, "validate", *map(str, paths), **world.variables)
-    told = (done.stdout + done.stderr).decode()
+    output = (done.stdout + done.stderr).decode()
     assert done.returncode == 2
-    assert [name for number, name in enumerate(UNSAFE) if f"odd{number}.yaml:2:" not in told] == [], told
+    assert [name for number, name in enumerate(UNSAFE) if f"odd{number}.yaml:2:" not in output] == [], output
     assert set(world.workspace.parent.iterdir()) == outside
 
 
 @pytest.mark.long
-async def test_T1_a_run_whose_stderr_is_a_file_writes_a_plain_line_each_ten_seconds(world_of: Worlds) -> None:
+async def test_T1_a_run_whose_stderr_is_a_file_writes_a_plain_line_every_ten_seconds(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=1400", corpora=1, items=17)
     flags = ["run", "--benchmarks", "facts", "--providers", "faulty", "--concurrency", "1"]
-    said = world.workspace / "said.txt"
-    with said.open("wb") as file:
+    stderr = world.workspace / "stderr.txt"
+    with stderr.open("wb") as file:
         command = [sys.executable, "-m", "bench", *flags]
         process = forked.Popen(
             command, cwd=world.workspace, env=clean(**world.variables), stdout=subprocess.PIPE, stderr=file
         )
         lengths, grew = [0], [time.monotonic()]
         while process.poll() is None:
-            if (length := said.stat().st_size) > lengths[-1]:
+            if (length := stderr.stat().st_size) > lengths[-1]:
                 lengths.append(length)
                 grew.append(time.monotonic())
             time.sleep(0.05)
         grew.append(time.monotonic())
         out, _ = process.communicate()
-    text = said.read_bytes()
+    text = stderr.read_bytes()
     assert process.returncode == 0 and grew[-1] - grew[0] > 20
-    assert max(later - sooner for sooner, later in pairwise(grew)) < 11, "ten, and the moment of a look"
+    assert max(later - sooner for sooner, later in pairwise(grew)) < 11, "ten seconds, and the time of one sample"
     assert b"\x1b" not in text + out and b"\r" not in text + out
-    told = [line for line in text.decode().splitlines() if " steps/s, " in line]
-    assert len(told) >= 3 and told[-1].startswith("17/17 items, ")
+    lines = [line for line in text.decode().splitlines() if " steps/s, " in line]
+    assert len(lines) >= 3 and lines[-1].startswith("17/17 items, ")
 
 
-def test_T1_every_display_that_is_no_table_tells_something_each_ten_seconds() -> None:
+def test_T1_every_display_without_a_table_reports_every_ten_seconds() -> None:
     assert {one.every_s for one in (PlainDisplay, JsonDisplay, QuietDisplay)} == {10.0}
 
 
 @pytest.mark.parametrize("variables", [{"CI": "true"}, {"TERM": "dumb"}])
-def test_T1_a_terminal_that_takes_no_codes_gets_none(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_T1_a_dumb_terminal_gets_no_control_codes(tmp_path: Path, variables: dict[str, str]) -> None:
     parent, child = pty.openpty()
     environment = clean(**{"TERM": "xterm", **variables})
     command = [sys.executable, "-m", "bench", "run", "--limit", "2", "--providers", "no-memory"]
@@ -288,7 +284,7 @@ def test_T1_a_terminal_that_takes_no_codes_gets_none(tmp_path: Path, variables: 
     assert b"\r" not in written.replace(b"\r\n", b""), "a terminal itself puts one before each end of line"
 
 
-def test_T1_tables_keep_to_a_width_of_40_and_no_color_has_no_codes(tmp_path: Path) -> None:
+def test_T1_tables_fit_into_40_columns_and_no_color_prints_no_codes(tmp_path: Path) -> None:
     done = bench(tmp_path, "run", "--limit", "2", "--providers", "no-memory", COLUMNS="40", NO_COLOR="1")
     assert done.returncode == 0
     assert b"\x1b" not in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Every scenario has a test that carries its id, or a place in README.md that is there."""
+"""Every scenario has a test with its id, or a row in README.md whose test exists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NAMED = re.compile(r"def test_((?:[A-Za-z]\d+_)+)|scenario\(\"([A-Z]\d+)\"")
 PLACE = re.compile(r"^\| ([A-Z]\d+) \| `([^`:]+)(?:::(\w+))?`", re.MULTILINE)
 
 
-def test_every_scenario_has_a_place(shared: Path, root: Path) -> None:
+def test_every_scenario_has_a_test_or_a_row_in_the_readme(shared: Path, root: Path) -> None:
     text = (shared / "cases" / "scenarios.md").read_text(encoding="utf-8")
     wanted = set(re.findall(r"^- \*\*([A-Z]\d+)", text, re.MULTILINE))
     held = {id_ for id_, _, _ in PLACE.findall((root / "tests/scenarios/README.md").read_text(encoding="utf-8"))}
@@ -20,6 +20,6 @@ def test_every_scenario_has_a_place(shared: Path, root: Path) -> None:
     assert sorted(wanted - held) == []
 
 
-def test_every_place_is_there(root: Path) -> None:
+def test_every_test_in_the_readme_exists(root: Path) -> None:
     for _, file, name in PLACE.findall((root / "tests/scenarios/README.md").read_text(encoding="utf-8")):
         assert not name or f"def {name}(" in (root / file).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""R: resume repeats nothing that is finished, mixes nothing, and retries errors only."""
+"""R: a resume repeats no finished phase, mixes no rows, and retries only errors."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from tests.small_world import WAITING, World, ended, kill, wait_for
 Worlds = Callable[..., World]
 
 
-async def test_R1_a_resume_that_dies_repeats_nothing_that_was_finished(world_of: Worlds) -> None:
+async def test_R1_a_killed_resume_repeats_no_finished_item(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=150", corpora=4, items=10)
 
     def finished() -> set[str]:
-        """The questions whose search is in the journal."""
+        """Return the questions whose search is in the journal."""
         rows = world.query("r1", "select unit from phase where phase = 3 and outcome = 'ok'")
         return {f"What opens the vault {unit.upper().replace('C', 'K').replace('Q', 'x')}?" for (unit,) in rows}
 
-    def asked() -> dict[str, int]:
+    def searches() -> dict[str, int]:
         return {key: n for key, n in world.keys("search").items() if "What opens" in key}
 
     first = world.start(providers="faulty", run_id="r1", concurrency=2)
     wait_for(lambda: (world.workspace / "checkpoints/r1/journal.sqlite").exists() and len(finished()) >= 30)
     kill(first)
-    known, before = finished(), sum(asked().values())
+    known, before = finished(), sum(searches().values())
     second = world.start(resume="r1")
-    wait_for(lambda: sum(asked().values()) > before)
+    wait_for(lambda: sum(searches().values()) > before)
     kill(second)
-    assert sum(asked().values()) - before <= 3, "it died inside its first three items"
+    assert sum(searches().values()) - before <= 3, "it was killed during its first three items"
     known |= finished()
     assert ended(world.start(resume="r1")) == 0
-    calls = asked()
+    calls = searches()
     assert len(calls) == 40 and len(known) >= 30
     assert {key: n for key, n in calls.items() if n > 1 and any(one in key for one in known)} == {}
-    assert sum(n > 1 for n in calls.values()) <= 2 + 2, "only what two killed processes had in flight is asked again"
+    assert sum(n > 1 for n in calls.values()) <= 2 + 2, "only the items in flight at the two kills are searched again"
     assert set(world.keys("add").values()) == {1}
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.long)])
-async def test_R2_kills_in_the_first_second_of_a_resume_lose_no_finished_phase(world_of: Worlds, kills: int) -> None:
+async def test_R2_sigkill_in_the_first_second_of_a_resume_loses_no_finished_phase(world_of: Worlds, kills: int) -> None:
     world = world_of("search:latency:ms=300", corpora=20, items=20)
     process = world.start(providers="faulty", run_id="r2", concurrency=2)
     wait_for(lambda: world.calls("search") >= 12)
@@ -69,7 +69,7 @@ async def test_R2_kills_in_the_first_second_of_a_resume_lose_no_finished_phase(w
         assert now >= known
         known = now
     ((resumes,),) = world.query("r2", "select count(*) from resume")
-    assert 1 <= resumes <= kills + 1, "some may have been killed before they took the run"
+    assert 1 <= resumes <= kills + 1, "a process can be killed before it records its resume"
     assert world.query("r2", "pragma integrity_check") == [("ok",)]
     world.heal()
     assert ended(world.start(resume="r2", concurrency=20)) == 0
@@ -87,7 +87,7 @@ async def test_R3_a_killed_run_is_interrupted_and_resumes_without_a_flag(world_o
     assert (listed["run_id"], listed["state"]) == ("r3", "complete")
 
 
-async def test_R4_a_reordered_dataset_or_another_seed_is_not_the_same_run(world_of: Worlds) -> None:
+async def test_R4_a_resume_with_a_reordered_dataset_or_another_seed_is_an_identity_error(world_of: Worlds) -> None:
     world = world_of()
     outcome = await world.run(providers="faulty", limit=4)
     with pytest.raises(IdentityError) as seed:
@@ -108,18 +108,18 @@ async def test_R5_providers_of_a_run_file_in_another_order_keep_their_own_rows(w
     for name, order in (("first", "[faulty, second]"), ("swapped", "[second, faulty]")):
         world.write(f"configs/runs/{name}.yaml", f"benchmarks: [facts]\nproviders: {order}\nmax_error_rate: 1\n")
     assert bench(world.workspace, "run", "-c", "first", "--run-id", "r5", **world.variables).returncode == 0
-    kept = """select o.name, p.phase, p.corpus, p.unit, p.attempt, p.outcome, e.data, e.started_us
+    phase_rows = """select o.name, p.phase, p.corpus, p.unit, p.attempt, p.outcome, e.data, e.started_us
         from phase p join owner o on o.id = p.owner join entry e on e.id = p.entry"""
-    rows = set(world.query("r5", kept))
+    rows = set(world.query("r5", phase_rows))
     assert bench(world.workspace, "resume", "r5", "-c", "swapped", **world.variables).returncode == 0
-    assert rows < set(world.query("r5", kept)), "every row is still its provider's; errors were tried again"
+    assert rows < set(world.query("r5", phase_rows)), "every row still belongs to its provider; errors were retried"
     shown = json.loads(bench(world.workspace, "results", "r5", "--json", **world.variables).stdout)
     assert {job["provider"]: job["metrics"]["mrr"]["n"] for job in shown["jobs"]} == {"faulty": 8, "second": 8}
     refused = bench(world.workspace, "resume", "r5", "-c", "swapped", "--providers", "second", **world.variables)
-    assert refused.returncode == 2, "one provider less is another plan"
+    assert refused.returncode == 2, "a plan with fewer providers is another plan"
 
 
-async def test_R6_two_questions_of_one_text_both_count_and_a_repeated_id_is_refused(world_of: Worlds) -> None:
+async def test_R6_two_items_with_equal_questions_both_count_and_a_repeated_id_is_refused(world_of: Worlds) -> None:
     world = world_of(corpora=1, items=4)
     path = world.workspace / "datasets" / "facts.jsonl"
     row = json.loads(path.read_text())
@@ -137,7 +137,7 @@ async def test_R6_two_questions_of_one_text_both_count_and_a_repeated_id_is_refu
     assert refused.value.exit_code == 2
 
 
-async def test_R7_the_wait_after_a_resume_asks_for_every_job_of_the_corpus(world_of: Worlds) -> None:
+async def test_R7_a_resume_requests_the_status_of_every_job_of_the_corpus(world_of: Worlds) -> None:
     world = world_of("add:latency:ms=120", corpora=1, items=10, sessions=10)
     world.provider("faulty", extra=WAITING, **{"on_unknown: reset": "on_unknown: probe"})
     process = world.start(providers="faulty", run_id="r7", concurrency=1)
@@ -147,13 +147,13 @@ async def test_R7_the_wait_after_a_resume_asks_for_every_job_of_the_corpus(world
     assert outcome.exit_code == 0
     added = world.keys("add")
     assert len(added) == 10
-    assert sum(added.values()) <= 11, "each session is added once; the one in doubt is looked up"
+    assert sum(added.values()) <= 11, "each session is added once; the session in flight at the kill is checked"
     assert len(world.keys("status")) == 10
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["before it stored", "after it stored"])
 @pytest.mark.parametrize("rule", ["probe", "reset"])
-async def test_R7_a_provider_that_dies_at_session_7_of_10_is_asked_for_the_jobs_of_all_ten(
+async def test_R7_after_a_provider_died_at_session_7_of_10_a_resume_requests_the_status_of_all_known_jobs(
     tmp_path: Path, rule: str, stored: bool
 ) -> None:
     with Mortal.born(tmp_path, dies_at=7, stored=stored) as service:
@@ -169,14 +169,14 @@ async def test_R7_a_provider_that_dies_at_session_7_of_10_is_asked_for_the_jobs_
         (searched,) = {one["namespace"] for one in service.told("search")}
         added = [one for one in service.told("add") if one["namespace"] == searched]
         assert len({one["content"] for one in added}) == len(added) == 10, "each session was added once"
-        unheard = {"job-7"} if stored else set()
-        assert {one["job"] for one in service.told("status")} == {one["job"] for one in added} - unheard, (
-            "the id in an answer that never came is nobody's to ask for"
+        lost = {"job-7"} if stored else set()
+        assert {one["job"] for one in service.told("status")} == {one["job"] for one in added} - lost, (
+            "the job id in a lost response is unknown"
         )
-        assert len(service.told("add")) == 10, "what is there is not sent again"
+        assert len(service.told("add")) == 10, "stored sessions are not sent again"
 
 
-async def test_R8_a_store_in_process_memory_is_filled_again(tmp_path: Path) -> None:
+async def test_R8_a_store_in_process_memory_is_filled_again_by_a_resume(tmp_path: Path) -> None:
     world = World.make(tmp_path, corpora=2, items=6)
     forgetful_in(world)
     process = world.start(providers="forgetful", run_id="r8", concurrency=1)
@@ -191,7 +191,7 @@ async def test_R8_a_store_in_process_memory_is_filled_again(tmp_path: Path) -> N
     assert [one for one in results if not one[6]["search"]["returned"]] == []  # type: ignore[index]
 
 
-async def test_R9_a_late_answer_of_a_timed_out_call_changes_nothing(world_of: Worlds) -> None:
+async def test_R9_a_late_response_of_a_timed_out_call_changes_nothing(world_of: Worlds) -> None:
     world = world_of("search:late:ms=2500,calls=1,match=What", "search:latency:ms=100", corpora=1, items=14)
     world.provider("faulty", **{"timeout: 2000": "timeout: 1500"})
     outcome = await world.run(providers="faulty", concurrency=1, isolation="off")
@@ -201,14 +201,14 @@ async def test_R9_a_late_answer_of_a_timed_out_call_changes_nothing(world_of: Wo
     )
     assert len(searched) == 14 and all(n == 1 for _, n in searched)
     calls = [(began, ended) for began, ended, *_ in world.control("timeline?provider=default&endpoint=search")]
-    assert calls[-1][0] > calls[0][0] + 2.5, "the late answer came while the run went on"
+    assert calls[-1][0] > calls[0][0] + 2.5, "the late response came during the run"
     ledger = world.query(
         outcome.run_id, "select outcome, count(*) from call where endpoint = 'faulty.search' group by 1"
     )
     assert dict(ledger) == {"ok": 14, "timeout": 1}
 
 
-async def test_R10_a_used_run_id_is_refused_and_nothing_is_called(world_of: Worlds) -> None:
+async def test_R10_a_used_run_id_is_refused_without_any_request(world_of: Worlds) -> None:
     world = world_of()
     await world.run(providers="faulty", run_id="mine")
     before, content = (
@@ -223,7 +223,7 @@ async def test_R10_a_used_run_id_is_refused_and_nothing_is_called(world_of: Worl
 
 
 @pytest.mark.parametrize("rule", ["reset", "probe"])
-async def test_R11_a_batch_in_doubt_is_in_the_searched_namespace_once(world_of: Worlds, rule: str) -> None:
+async def test_R11_a_batch_with_a_lost_response_is_in_the_searched_namespace_once(world_of: Worlds, rule: str) -> None:
     world = world_of("add:reset:effect=1,calls=1,skip=2", corpora=1, items=6)
     world.provider("faulty", **{"on_unknown: reset": f"on_unknown: {rule}"})
     outcome = await world.run(providers="faulty", cleanup="never")
@@ -254,7 +254,7 @@ WRONG = "select unit, entry, packed from score where state = 'incorrect' order b
 
 
 async def test_R12_only_errors_are_tried_again_and_every_attempt_is_kept(world_of: Worlds) -> None:
-    """30 % wrong and 10 % errors, as one process left them that was killed before its last items."""
+    """The run was killed before its last items: 30% of its items are incorrect and 10% are errors."""
     faults = "search:status:code=400,match=What opens the vault K0x[12][?]", "search:latency:ms=100"
     world = world_of(*faults, corpora=1, items=20)
     path = world.workspace / "datasets" / "facts.jsonl"
@@ -276,7 +276,7 @@ async def test_R12_only_errors_are_tried_again_and_every_attempt_is_kept(world_o
     outcome = await world.resume("r12")
     assert outcome.jobs[0].states == {State.CORRECT: 14, State.INCORRECT: 6}
     assert world.calls("search") - calls == 20 - len(before) + 1, (
-        "what was an error or had not ended, and one look after the clear"
+        "errors and unfinished items, and one probe after the clear"
     )
     assert before.items() <= dict(world.query("r12", "select unit, entry from phase where phase = 3")).items()
     assert world.query("r12", WRONG) == wrong_before
@@ -287,11 +287,11 @@ async def test_R12_only_errors_are_tried_again_and_every_attempt_is_kept(world_o
     assert sorted(one["attempts"]["search"] for one in rows) == [1] * 18 + [2] * 2
     receipt, items = receipt_of(world, "r12")
     assert {one["itemId"]: one["attempts"] for one in items if one["attempts"] > 1} == {"c0q1": 2, "c0q2": 2}
-    assert receipt["counts"]["retries"] == 4, "a search and an end of two items"
+    assert receipt["counts"]["retries"] == 4, "a search and an evaluation of two items"
     assert len(receipt["run"]["resumes"]) == 1
 
 
-async def test_R13_ranges_ask_their_own_items_and_a_finished_run_has_nothing_left(world_of: Worlds) -> None:
+async def test_R13_two_ranges_run_their_own_items_and_a_finished_run_has_nothing_left_to_do(world_of: Worlds) -> None:
     world = world_of(corpora=10, items=10)
     first = await world.run(providers="faulty", start=1, end=50)
     second = await world.run(providers="faulty", start=51, end=100)
@@ -312,7 +312,7 @@ async def test_R13_ranges_ask_their_own_items_and_a_finished_run_has_nothing_lef
     assert world.control("stats")["requests"] == before
 
 
-async def test_C7_a_resume_needs_no_flag_and_refuses_another_experiment(world_of: Worlds) -> None:
+async def test_C7_a_resume_needs_no_flags_and_refuses_flags_that_change_the_plan(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=100")
     world.write("configs/benchmarks/other.yaml", "name: other\nversion: '1'\nextends: facts\n")
     process = world.start(providers="faulty", run_id="c7", k=3, concurrency=1)
@@ -325,7 +325,7 @@ async def test_C7_a_resume_needs_no_flag_and_refuses_another_experiment(world_of
     assert bench(world.workspace, "resume", "c7", "--concurrency", "1", **world.variables).returncode == 0
 
 
-async def test_kill_9_at_any_moment_ends_in_the_same_results(world_of: Worlds) -> None:
+async def test_a_run_killed_several_times_has_the_results_of_an_uninterrupted_run(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=20", "add:latency:ms=20", corpora=4, items=6)
     flags = {"providers": "faulty", "answering_model": "builtin/extractive", "concurrency": 4}
     whole = await world.run(**flags, run_id="whole")
@@ -341,7 +341,7 @@ async def test_kill_9_at_any_moment_ends_in_the_same_results(world_of: Worlds) -
     assert await results_of(world, "killed") == await results_of(world, "whole")
 
 
-async def test_a_kill_while_a_namespace_is_cleared_finds_every_result_again(world_of: Worlds) -> None:
+async def test_a_resume_after_a_kill_during_the_clear_searches_nothing_again(world_of: Worlds) -> None:
     world = world_of("clear:late:ms=5000", corpora=1, items=30)
     process = world.start(providers="faulty", run_id="cleared", concurrency=8)
     wait_for(lambda: world.calls("clear") >= 1)
@@ -350,4 +350,4 @@ async def test_a_kill_while_a_namespace_is_cleared_finds_every_result_again(worl
     before = world.calls("search")
     outcome = await world.resume("cleared")
     assert outcome.jobs[0].states == {State.MEASURED: 30}
-    assert world.calls("search") == before, "an empty namespace must never be asked"
+    assert world.calls("search") == before, "a cleared namespace must not be searched"

@@ -1,4 +1,4 @@
-"""M1, M4, M5: memory and time of a phase do not follow the number of items; ``perf/`` measures the full sizes."""
+"""M1, M4, M5: memory and time per phase do not grow with the number of items; ``perf/`` measures the full sizes."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pytest
 from bench.journal import Journal, JournaledPhase, Key, RunMeta, RunState
 from bench.model import Phase, State
 from bench.plan.job_record import dump_jobs
-from tests.scenarios.program import PEAK, clean, told
+from tests.scenarios.program import PEAK, clean, peak_and_bytes_read
 from tests.small_journal import record
 from tests.small_world import World
 
 
 def measured(workspace: Path, *arguments: str) -> tuple[int, int]:
-    """Run the program: its peak in KB, the bytes that it read."""
+    """Run the program; return its peak of memory in KB and the number of bytes that it read."""
     command = [sys.executable, "-c", PEAK, *arguments]
     done = subprocess.run(command, cwd=workspace, env=clean(), capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr.decode()
-    return told(done.stderr)
+    return peak_and_bytes_read(done.stderr)
 
 
 @pytest.mark.parametrize(("corpora", "noise"), [(1, 1.18), pytest.param(10, 1.15, marks=pytest.mark.long)])
@@ -36,11 +36,11 @@ def test_M1_a_run_of_ten_times_the_items_takes_no_more_memory(tmp_path: Path, co
         assert world.query("m1", "select count(*) from score") == [(50 * many,)]
         peaks.append(peak_kb)
     assert peaks[1] <= noise * peaks[0], peaks
-    assert peaks[1] <= 105_000, "docs/performance.md says what it is made of, and that 80 MB are missed"
+    assert peaks[1] <= 105_000, "docs/performance.md explains the memory and why the goal of 80 MB is not reached"
 
 
 async def journal_of(workspace: Path, items: int) -> int:
-    """A finished run whose payloads cannot be made small; the size of its file."""
+    """Write a finished run whose payloads cannot be compressed; return the size of its journal."""
     folder = workspace / "checkpoints/large"
     extra = {"jobs": dump_jobs([record("p", n_selected=items)])}
     meta = RunMeta(run_id="large", plan_digest="d", identity={}, total=items, extra=extra)
@@ -54,7 +54,7 @@ async def journal_of(workspace: Path, items: int) -> int:
 
 
 def rows_of(number: int, *, payload: str = "") -> tuple[JournaledPhase, JournaledPhase]:
-    """The search and the end of one item."""
+    """Return the search and the evaluation of one item."""
     search, score = (
         Key(owner=owner, phase=phase, corpus=f"c{number % 50}", unit=f"q{number:06d}")
         for owner, phase in (("lane-p", Phase.SEARCH), ("job-p", Phase.EVALUATE))
@@ -77,8 +77,8 @@ async def test_M4_reading_a_result_reads_no_payload(tmp_path: Path) -> None:
     assert reads[1] - reads[0] < (sizes[1] - sizes[0]) / 20
 
 
-async def test_M5_a_phase_takes_no_more_time_when_many_are_there(tmp_path: Path) -> None:
-    """CPU of the last thousand phases of 20,000 against that of the first; the least of what three journals took."""
+async def test_M5_the_cpu_time_per_phase_does_not_grow_with_the_number_of_phases(tmp_path: Path) -> None:
+    """Compare the CPU time of the last and the first thousand of 20,000 phases, three times; use the smallest ratio."""
     ratios = []
     for attempt in range(3):
         took_s = []

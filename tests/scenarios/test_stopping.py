@@ -26,7 +26,7 @@ Worlds = Callable[..., World]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_C1_a_signalled_run_says_so_and_is_never_complete(world_of: Worlds, number: int, code: int) -> None:
+def test_C1_a_run_stopped_by_a_signal_is_paused_with_its_exit_code(world_of: Worlds, number: int, code: int) -> None:
     world = world_of("search:latency:ms=100", corpora=3, items=10)
     moments = random.Random(number)
     flags = ["--benchmarks", "facts", "--providers", "faulty", "--concurrency", "2", "--json"]
@@ -44,7 +44,7 @@ def test_C1_a_signalled_run_says_so_and_is_never_complete(world_of: Worlds, numb
 
 
 class Signalled(SilentObserver):
-    """Sends this process a signal once so many phases are durable, and keeps what was durable by then."""
+    """Send this process a signal after so many durable phases, and keep the durable counts of that moment."""
 
     def __init__(self, tasks: TaskGroup, number: int, phases: int) -> None:
         self.tasks, self.number, self.phases = tasks, number, phases
@@ -70,7 +70,7 @@ class Signalled(SilentObserver):
 
 @pytest.mark.parametrize("times", [8, pytest.param(50, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_C1_J6_at_any_moment_a_signal_is_said_and_no_durable_row_is_lost(
+async def test_C1_J6_a_signal_at_any_moment_is_reported_and_loses_no_durable_row(
     tmp_path: Path, number: int, code: int, times: int
 ) -> None:
     world = World.make(tmp_path, corpora=4, items=10)
@@ -93,11 +93,11 @@ async def test_C1_J6_at_any_moment_a_signal_is_said_and_no_durable_row_is_lost(
             assert counts.get((phase, "ok"), 0) >= watch.durable[phase]
 
 
-async def test_C2_the_first_signal_is_answered_at_once_and_the_second_ends_the_run(world_of: Worlds) -> None:
+async def test_C2_the_first_signal_is_reported_at_once_and_the_second_ends_the_run(world_of: Worlds) -> None:
     world = world_of("search:hang:match=What", corpora=2, items=4)
     world.provider("faulty", **{"timeout: 2000": "timeout: 60000"})
-    answered_s, ended_s = [], []
-    for run in range(3):  # the best of three: what a busy machine adds is not the program's
+    reported_s, ended_s = [], []
+    for run in range(3):  # the best of three, because a busy machine adds time
         hanging = world.calls("search") + 3
         process = world.start(providers="faulty", run_id=f"c2-{run}", concurrency=3, isolation="off")
         wait_for(lambda hanging=hanging: world.calls("search") >= hanging)
@@ -106,18 +106,18 @@ async def test_C2_the_first_signal_is_answered_at_once_and_the_second_ends_the_r
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline().split() == ["stopping", "sigint", "3"]
-        answered_s.append(time.monotonic() - began)
+        reported_s.append(time.monotonic() - began)
         began = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert ended(process) == 130
         ended_s.append(time.monotonic() - began)
         assert world.query(f"c2-{run}", "pragma integrity_check") == [("ok",)]
-    assert min(answered_s) < 0.2 and min(ended_s) < 1, (answered_s, ended_s)
+    assert min(reported_s) < 0.2 and min(ended_s) < 1, (reported_s, ended_s)
     world.heal()
     assert (await world.resume("c2-0")).exit_code == 0
 
 
-async def test_C3_a_hanging_call_does_not_keep_a_terminated_run_beyond_its_grace(world_of: Worlds) -> None:
+async def test_C3_a_hanging_call_does_not_delay_a_terminated_run_beyond_its_grace_period(world_of: Worlds) -> None:
     world = world_of("search:hang:match=What opens the vault K0x0", corpora=1, items=4)
     world.provider("faulty", **{"timeout: 2000": "timeout: 60000"})
     flags = ["--benchmarks", "facts", "--providers", "faulty", "--concurrency", "2", "--isolation", "off"]
@@ -125,17 +125,17 @@ async def test_C3_a_hanging_call_does_not_keep_a_terminated_run_beyond_its_grace
     wait_for(lambda: world.calls("search") >= 4)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=120)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 143
     assert time.monotonic() - began < 10
-    assert "stopping (sigterm): waiting up to 8 s for 1 request in flight" in said
-    assert "bench run --resume c3" in said
+    assert "stopping (sigterm): waiting up to 8 s for 1 request in flight" in stderr
+    assert "bench run --resume c3" in stderr
     async with Reader.open(world.workspace / "checkpoints/c3") as reader:
         states = await reader.states("facts/faulty|none|none")
     assert states == {State.MEASURED: 3}
 
 
-async def test_C4_rows_that_are_finished_when_a_run_is_cancelled_are_kept(world_of: Worlds) -> None:
+async def test_C4_finished_rows_are_stored_when_a_run_is_canceled(world_of: Worlds) -> None:
     world = world_of("clear:latency:ms=2000", corpora=3, items=2)
     process = world.start(providers="faulty", run_id="c4", concurrency=2)
     wait_for(lambda: world.calls("clear") >= 1)
@@ -146,7 +146,7 @@ async def test_C4_rows_that_are_finished_when_a_run_is_cancelled_are_kept(world_
         assert sum((await reader.states("facts/faulty|none|none")).values()) >= 2
 
 
-NOTHING_OR_NOTHING_GOOD = {
+FAILING_RUNS = {
     "missing data file": (["--benchmarks", "gone"], 2, "gone.jsonl"),
     "filter that matches nothing": (["--question-type", "three"], 2, "three"),
     "range beyond the end": (["--start", "90"], 2, "--start 90: there are only 4 items"),
@@ -157,9 +157,9 @@ NOTHING_OR_NOTHING_GOOD = {
 }
 
 
-@pytest.mark.parametrize(("flags", "code", "says"), NOTHING_OR_NOTHING_GOOD.values(), ids=NOTHING_OR_NOTHING_GOOD)
-def test_C6_a_run_of_nothing_or_of_errors_is_no_success(
-    world_of: Worlds, flags: list[str], code: int, says: str
+@pytest.mark.parametrize(("flags", "code", "message"), FAILING_RUNS.values(), ids=FAILING_RUNS)
+def test_C6_a_run_without_items_or_with_only_errors_fails(
+    world_of: Worlds, flags: list[str], code: int, message: str
 ) -> None:
     world = world_of("search:latency:ms=100", "refused/search:status:code=422,match=What", corpora=1, items=4)
     world.provider("refused", **{"${FAULT_URL}": "${FAULT_URL}/p/refused"})
@@ -171,11 +171,11 @@ def test_C6_a_run_of_nothing_or_of_errors_is_no_success(
     chosen += [] if "--providers" in flags else ["--providers", "faulty"]
     done = bench(world.workspace, "run", *chosen, *flags, **world.variables)
     assert done.returncode == code, done.stderr.decode()
-    assert says in done.stderr.decode() + done.stdout.decode()
+    assert message in done.stderr.decode() + done.stdout.decode()
     assert b"Traceback" not in done.stderr
 
 
-async def test_C8_a_time_budget_lets_what_is_in_flight_end(world_of: Worlds) -> None:
+async def test_C8_max_time_lets_requests_in_flight_finish(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=300", corpora=2, items=20)
     outcome = await world.run(providers="faulty", max_time=2, concurrency=2)
     assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.STOPPED, 3, Stop.MAX_TIME)
@@ -187,10 +187,10 @@ async def test_C8_a_time_budget_lets_what_is_in_flight_end(world_of: Worlds) -> 
     assert (await world.resume(outcome.run_id, max_time=600)).exit_code == 0
 
 
-async def test_C8_a_cost_budget_overshoots_by_no_more_than_what_is_in_flight(world_of: Worlds) -> None:
+async def test_C8_max_cost_is_exceeded_at_most_by_the_calls_in_flight(world_of: Worlds) -> None:
     world = world_of("chat:latency:ms=50", corpora=1, items=12)
     world.variables["OPENAI_BASE_URL"] = f"{world.url}/v1"
-    world.variables["OPENAI_API_KEY"] = "test-key-of-nobody"
+    world.variables["OPENAI_API_KEY"] = "test-key-of-no-service"
     prices = {"openai/stub-echo": {"input": 10_000, "output": 10_000}}
     flags = {"providers": "faulty", "answering_model": "openai/stub-echo", "prices": prices, "concurrency": 2}
     outcome = await world.run(**flags, max_cost=0.5)
@@ -200,7 +200,7 @@ async def test_C8_a_cost_budget_overshoots_by_no_more_than_what_is_in_flight(wor
     assert world.control("stats")["providers"]["default"]["endpoints"]["chat"]["aborted"] == 0
 
 
-async def test_a_pause_file_stops_the_run_and_resume_ends_it(world_of: Worlds) -> None:
+async def test_a_pause_file_stops_the_run_and_a_resume_completes_it(world_of: Worlds) -> None:
     world = world_of("search:latency:ms=150", corpora=2, items=20)
 
     class Pausing:
@@ -219,7 +219,7 @@ async def test_a_pause_file_stops_the_run_and_resume_ends_it(world_of: Worlds) -
     assert (await world.resume(outcome.run_id)).status is RunState.COMPLETE
 
 
-async def test_J7_a_second_process_is_refused_and_a_killed_holder_is_taken_over(world_of: Worlds) -> None:
+async def test_J7_a_second_process_is_locked_out_and_a_killed_holder_is_replaced(world_of: Worlds) -> None:
     world = world_of("search:hang:match=What,skip=2", corpora=1, items=5)
     world.provider("faulty", **{"timeout: 2000": "timeout: 600000"})
     process = world.start(providers="faulty", run_id="j7", concurrency=1)
