@@ -100,7 +100,7 @@ class UnknownMetric(ConfigError):
     """A metric name, variant or parameter is unknown."""
 
     kind = "unknown_metric"
-    default_hint = "bench list metrics shows the known names"
+    default_hint = "list the known metrics with: bench list metrics"
 
 
 class DataError(BenchError):
@@ -328,7 +328,7 @@ class NotCleared(CallError):
     """A namespace still had data after it was cleared. The journal has an event, and the receipt has a note."""
 
     kind = "not_cleared"
-    default_hint = "bench clean --orphans tries again"
+    default_hint = "clear the namespace again with: bench clean --orphans"
 
 
 class Unsupported(CallError):

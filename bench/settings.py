@@ -243,7 +243,9 @@ def read_dotenv(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            "the file cannot be read", where=str(path), hint="check its permissions, and save it as UTF-8"
+            "the file cannot be read",
+            where=str(path),
+            hint="check the permissions of the file, and save the file as UTF-8",
         ) from error
     found: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):

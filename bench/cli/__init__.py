@@ -96,14 +96,14 @@ def print_error(problem: BenchError) -> None:
 def add_command_hint(problem: BenchError, rest: Sequence[str]) -> None:
     """If a usage error has no hint of its own, set a hint that names the help of the command."""
     if isinstance(problem, UsageError) and problem.hint == UsageError.default_hint and rest:
-        problem.hint = f"bench {rest[0]} --help shows the flags"
+        problem.hint = f"show the flags with: bench {rest[0]} --help"
 
 
 def from_os_error(problem: OSError) -> BenchError:
     """Convert an OSError to an error with a hint; a full disk becomes `DiskFull`."""
     what = f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
     if is_disk_full(problem):
-        return DiskFull(what, hint="make room, then give the command again, or bench resume RUN_ID for a run")
+        return DiskFull(what, hint="make room, then repeat the command; continue a run with: bench resume RUN_ID")
     return UsageError(what, hint="check that the path exists and that you have access to it")
 
 

@@ -169,7 +169,7 @@ def call(arguments: Sequence[str]) -> int:
             result_action="return_value",
         )
     except CycloptsError as problem:
-        raise UsageError(_error_text(problem), hint=f"bench {arguments[0]} --help shows the flags") from problem
+        raise UsageError(_error_text(problem), hint=f"show the flags with: bench {arguments[0]} --help") from problem
     return code if isinstance(code, int) else 0
 
 
@@ -188,7 +188,7 @@ def _known_command(arguments: Sequence[str]) -> Sequence[str]:
     if command in OTHER_NAMES:
         return [*OTHER_NAMES[command].split(), *rest]
     near = get_close_matches(command, known, n=1)
-    hint = f'did you mean "bench {near[0]}"?' if near else "bench --help lists the commands"
+    hint = f'did you mean "bench {near[0]}"?' if near else "list the commands with: bench --help"
     raise UsageError(f'there is no command "{command}"', hint=POINTERS.get(command, hint))
 
 

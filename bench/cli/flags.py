@@ -234,6 +234,6 @@ def run_or_newest(run_id: str | None) -> str:
         return run_id
     newest = next(iter(run_ids(current.get().workspace)), None)
     if newest is None:
-        raise UsageError("this workspace has no run yet", hint="start one: bench run")
+        raise UsageError("this workspace has no run yet", hint="start a run with: bench run")
     console.note(f"run {newest} (the newest; bench list runs shows all)")
     return newest

@@ -113,7 +113,10 @@ def _cache_text(plan: Plan) -> str:
 
     path = plan.workspace / CHECKPOINTS / CACHE_FILE
     saved = "" if plan.request.cache == "write" else "; a call that is equal to one of them costs nothing"
-    return f"call cache ({plan.request.cache}): {count_replies(path):,} replies in {CHECKPOINTS}/{CACHE_FILE}{saved}"
+    return (
+        f"call cache ({plan.request.cache}): {counted(count_replies(path), 'repl(y|ies)')} in "
+        f"{CHECKPOINTS}/{CACHE_FILE}{saved}"
+    )
 
 
 def _serial_text(lane: Lane) -> str:

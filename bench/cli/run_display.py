@@ -113,7 +113,7 @@ def seconds_text(seconds: float | None) -> str:
 def totals_text(progress: Progress) -> str:
     """Return one line with the totals of the run, such as ended items, cost and remaining time."""
     parts = [
-        f"{progress.ended}/{progress.planned} items{share_text(progress.ended, progress.planned)}",
+        f"{progress.ended}/{counted(progress.planned, 'item(|s)')}{share_text(progress.ended, progress.planned)}",
         counted(progress.memories, "memor(y|ies) ingested"),
         f"{progress.rate_per_s:.1f} steps/s",
         counted(progress.in_flight, "request(|s) in flight"),

@@ -214,7 +214,10 @@ class Cluster:
                 except OSError:
                     raise UsageError(
                         f"--cluster {address}: no dask scheduler answers within {CONNECT_S} s",
-                        hint="start one with: dask scheduler, and workers with: dask worker ADDRESS --nthreads 1",
+                        hint=(
+                            "start a scheduler with: dask scheduler; start workers with: dask worker ADDRESS "
+                            "--nthreads 1"
+                        ),
                     ) from None
                 async with client:
                     yield Cluster(address, client, Event(_stop_name(token), client=client), _topic(token))

@@ -42,6 +42,7 @@ from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.plan.ranges import cut_range
 from bench.settings import Environment
+from bench.visible import counted
 
 TRANSFER_S = 7.0
 """seconds that a journal may take to arrive after its worker's grace period"""
@@ -62,11 +63,13 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
     if request.limit is not None or request.sample is not None:
         raise UsageError(
             f"--{'limit' if request.limit is not None else 'sample'} would apply to every shard separately",
-            hint="with --cluster, select items by --start and --end, --items, --items-of or --question-type",
+            hint="with --cluster, select items with --start and --end, --items, --items-of or --question-type",
         )
     positions, breaks = _selected(plan)
     if not 1 <= count <= len(positions):
-        raise UsageError(f"--shards {count}: the run has only {len(positions)} items, but every shard needs an item")
+        raise UsageError(
+            f"--shards {count}: the run has only {counted(len(positions), 'item(|s)')}, but every shard needs an item"
+        )
     whole = plan.ranges[0] if plan.ranges else (1, plan.total)
     ranges = cut_range(whole, positions, breaks, count, inside_corpora=plan.workers <= 1)
     return [Shard(number=at, count=len(ranges), start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
@@ -140,7 +143,7 @@ async def _refuse_local(folder: Path) -> None:
     if begun_here:
         raise UsageError(
             f"run {folder.name} was started in one process and cannot continue in several",
-            hint="resume it without --cluster and --workers, or start another run",
+            hint="resume the run without --cluster and --workers, or start another run",
         )
 
 
@@ -158,7 +161,7 @@ async def _with_shards(plan: Plan, folder: Path | None, slots: int) -> Plan:
         if request.shards != stored["shards"]:
             raise IdentityError(
                 f"--shards of run {folder.name} cannot change: the run was started with --shards {stored['shards']}",
-                hint="remove --shards; the number of workers may change",
+                hint="remove --shards (only the number of workers may change)",
             )
         return plan
     run_id = request.run_id or new_run_id(now().date(), secrets.token_hex(4))

@@ -55,7 +55,7 @@ async def workers(cluster: Fleet) -> Mapping[str, int]:
         return found
     raise UsageError(
         f"--cluster {cluster.address}: the scheduler has no worker",
-        hint=f"start some with: dask worker {cluster.address} --nthreads 1",
+        hint=f"start workers with: dask worker {cluster.address} --nthreads 1",
     )
 
 

@@ -139,7 +139,7 @@ class Catalog:
         singular = kind.removesuffix("s")
         return UsageError(
             f'there is no {singular} "{name}"{did_you_mean(name, known)}',
-            hint=f"bench list {kind} shows the known ones",
+            hint=f"list the known {kind} with: bench list {kind}",
         )
 
     def benchmark(self, name: str) -> BenchmarkConfig:

@@ -123,7 +123,7 @@ class _TreeBuilder:
             return int(node.value)
         except ValueError:
             raise self.error(
-                node, f"{shortened(node.value)} is not a number", "put it in quotes if it is text"
+                node, f"{shortened(node.value)} is not a number", "put the value in quotes if it is a text"
             ) from None
 
     def number(self, node: ScalarNode) -> float:
@@ -132,7 +132,9 @@ class _TreeBuilder:
         except ValueError:
             value = float("nan")
         if value != value or value in (float("inf"), float("-inf")):
-            raise self.error(node, f"{shortened(node.value)} is not a finite number", "put it in quotes if it is text")
+            raise self.error(
+                node, f"{shortened(node.value)} is not a finite number", "put the value in quotes if it is a text"
+            )
         return value
 
 

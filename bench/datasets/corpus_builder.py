@@ -162,7 +162,7 @@ class _SessionMerger:
             return
         text = f'has a session "{session.id}" of corpus "{self.corpus_id}" that differs from the one at {first.place}'
         ids = f" (row {first.place.row_id})" if first.place.row_id else ""
-        raise session.place.error("", text + ids, hint="give different sessions different ids")
+        raise session.place.error("", text + ids, hint="give each session its own id")
 
     def fill_lookup(self, lookup: EvidenceLookup) -> None:
         """Add to ``lookup`` the new names of repeated session ids, and the evidence turns of each row."""

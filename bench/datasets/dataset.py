@@ -199,7 +199,7 @@ class Dataset:
         index = self.index_of(item_id)
         if index is None:
             raise UsageError(
-                f'{self.name} has no item "{item_id}"', hint=f"bench describe {self.name} --items shows the ids"
+                f'{self.name} has no item "{item_id}"', hint=f"list the ids with: bench describe {self.name} --items"
             )
         return self.ref(index + 1)
 
@@ -336,7 +336,8 @@ class Dataset:
         known = table.find(corpus_id)
         if known is None:
             raise UsageError(
-                f'{self.name} has no corpus "{corpus_id}"', hint=f"bench describe {self.name} --items shows the ids"
+                f'{self.name} has no corpus "{corpus_id}"',
+                hint=f"list the ids with: bench describe {self.name} --items",
             )
         return self._index.base_of_view[known] if self._index.views is not None else known
 

@@ -33,7 +33,7 @@ from bench.datasets.turn_reader import RawTurn, TurnReader, is_blank_turn
 from bench.errors import DataError
 from bench.visible import counted
 
-NO_HISTORY_HINT = "each row needs a history: correct schema.context, or remove the row"
+NO_HISTORY_HINT = "correct schema.context, so that each row has a history, or remove the row"
 _NO_TURN_LIST_HINT = (
     "write session: {turns: PATH} with the path of the turns; if each element is one text, remove session and write "
     "itemSchema: {id: PATH, content: PATH}"

@@ -144,7 +144,7 @@ class Scanner:
         self._raise_findings()
         if len(self.found.rows) == 0 and self.file.left_out:
             asked = ", ".join(self.config.data.where)
-            text = f"data.where ({asked}) excludes all {self.file.left_out} rows"
+            text = f"data.where ({asked}) excludes every row, {self.file.left_out} in all"
             raise ConfigError(text, where=self.config.place("data", "where"), hint="correct a condition")
         if len(self.found.rows) == 0:
             raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")
@@ -313,11 +313,11 @@ class Scanner:
         if self.found.counts.items:
             return
         key: tuple[str | int, ...] = next(((*place, "field") for place, _ in questions_of(self.config)), ("schema",))
-        text = f"none of the {len(self.found.rows)} rows of {self.file.label} has a question"
+        text = f"no row of {self.file.label} has a question ({counted(len(self.found.rows), 'row(|s)')} read)"
         if left_out := self.parser.questions.left_out:
             key, conditions = next((place, one.where) for place, one in questions_of(self.config) if one.where)
             key, named = (*key, "where"), ", ".join(conditions)
-            text = f"schema.questions.where ({named}) excludes all {left_out} questions"
+            text = f"schema.questions.where ({named}) excludes every question, {left_out} in all"
         raise ConfigError(
             text, where=self.config.place(*key), hint="correct the condition or the path of the questions"
         )
@@ -331,7 +331,7 @@ class Scanner:
                 ConfigError(
                     f"{names.label(name)}, but {absence}",
                     where=self.config.place(*name.key),
-                    hint="correct the path, or remove it",
+                    hint="correct the path, or remove the key",
                 )
                 for name, absence in names.parts.missing_names()
             ]

@@ -213,7 +213,7 @@ class RowParser:
             return ""
         item, reference = self.lost
         whole = (
-            (f" ({self.lost_whole} of these items have no other evidence, so they have no retrieval score)")
+            (f" ({counted(self.lost_whole, 'of these items (has|have) no other evidence and no retrieval score')})")
             if self.lost_whole
             else ""
         )

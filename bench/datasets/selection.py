@@ -56,7 +56,7 @@ class Selection:
         end = total if self.end is None else self.end
         if start < 1 or end < start:
             raise UsageError(
-                f"the range {start}..{end} contains no item", hint="the first position is 1, and both ends are included"
+                f"the range {start}..{end} contains no item", hint="use positions from 1; both ends are included"
             )
         return min(start - 1, total), min(end, total)
 
@@ -64,9 +64,9 @@ class Selection:
         assert self.shard is not None
         index, count = self.shard
         if self.start is not None or self.end is not None:
-            raise UsageError("--shard and --start/--end exclude each other", hint="give one of them")
+            raise UsageError("--shard and --start/--end exclude each other", hint="remove one of the two")
         if not 1 <= index <= count:
-            raise UsageError(f"there is no shard {index}/{count}", hint="shards are 1/N to N/N")
+            raise UsageError(f"there is no shard {index}/{count}", hint="write a shard from 1/N to N/N")
         return (index - 1) * total // count, index * total // count
 
 
@@ -113,7 +113,7 @@ def _index_of(dataset: Selectable, item_id: str) -> int:
     index = dataset.index_of(item_id)
     if index is None:
         raise UsageError(
-            f'{dataset.name} has no item "{item_id}"', hint=f"bench describe {dataset.name} --items shows the ids"
+            f'{dataset.name} has no item "{item_id}"', hint=f"list the ids with: bench describe {dataset.name} --items"
         )
     return index
 
@@ -122,7 +122,7 @@ def _items_of(dataset: Selectable, corpus: str) -> Iterable[int]:
     indexes = dataset.indexes_of_corpus(corpus)
     if indexes is None:
         raise UsageError(
-            f'{dataset.name} has no corpus "{corpus}"', hint=f"bench describe {dataset.name} --items shows the ids"
+            f'{dataset.name} has no corpus "{corpus}"', hint=f"list the ids with: bench describe {dataset.name} --items"
         )
     return indexes
 

@@ -114,6 +114,8 @@ def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]
         if not any((folder / file).is_file() for folder in folders):
             folders_text = " or ".join(str(folder) for folder in folders)
             problems.append(
-                ConfigError(f'"{file}" is not there', where=config.place(*path), hint=f"put it into {folders_text}")
+                ConfigError(
+                    f'"{file}" is not there', where=config.place(*path), hint=f"put the file into {folders_text}"
+                )
             )
     return problems

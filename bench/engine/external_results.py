@@ -337,7 +337,7 @@ def _item_id(dataset: Dataset, row: ExternalRow) -> str:
     found = next((name for name in (row.item, unquote(row.item)) if dataset.index_of(name) is not None), None)
     if found is None:
         near = get_close_matches(row.item, (ref.id for ref in dataset.items()), n=1)
-        hint = f'did you mean "{near[0]}"?' if near else f"bench describe {dataset.name} --items shows them"
+        hint = f'did you mean "{near[0]}"?' if near else f"list the ids with: bench describe {dataset.name} --items"
         raise DataError(f'{dataset.name} has no item "{row.item}"', where=row.where, hint=hint)
     return found
 
@@ -354,8 +354,8 @@ def _ranks_turns(dataset: Dataset, rows: Sequence[ExternalRow]) -> bool:
             turns = not is_session if turns is None else turns
             if turns and is_session:
                 raise DataError(
-                    f'"{name}" is a session, but the hits before it are turns',
+                    f'hit "{name}" is a session, but the hits before this hit are turns',
                     where=where,
-                    hint="rank sessions or turns in one file, not both",
+                    hint="rank only sessions or only turns in one file",
                 )
     return bool(turns)

@@ -21,10 +21,11 @@ from pathlib import Path
 
 from bench.errors import DataError, UsageError
 from bench.events import log
+from bench.visible import counted
 
 KEYS = ("item", "hits", "answer")
 TREC_FIELDS = 6
-JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; one of hits and answer may be absent'
+JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; "hits" or "answer" may be absent'
 TREC_HINT = "a line is ITEM Q0 HIT RANK SCORE TAG"
 
 Hits = tuple[tuple[str, ...], ...]
@@ -112,7 +113,7 @@ def _decoded(raw: bytes, where: str) -> str:
     try:
         return getincrementaldecoder("utf-8")().decode(raw, final=raw.endswith(b"\n"))
     except UnicodeDecodeError as error:
-        raise DataError("this is not UTF-8 text", where=where, hint="save the file as UTF-8") from error
+        raise DataError("the file is not UTF-8 text", where=where, hint="save the file as UTF-8") from error
 
 
 # ----------------------------------------------------------------------- JSON lines
@@ -132,7 +133,7 @@ def _object(text: str, where: str) -> Mapping[str, object]:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"this is not JSON: {error}", where=where, hint=JSONL_HINT) from error
+        raise DataError(f"the line is not JSON: {error}", where=where, hint=JSONL_HINT) from error
     if not isinstance(value, dict):
         raise DataError("a row must be a JSON object", where=where, hint=JSONL_HINT)
     return value
@@ -149,7 +150,7 @@ def _json_row(row: Mapping[str, object], where: str) -> ExternalRow:
         raise DataError('"answer" must be text', where=where, hint=JSONL_HINT)
     hits = row.get("hits")
     if hits is None and answer is None:
-        raise DataError("the row has neither hits nor answer", where=where, hint=JSONL_HINT)
+        raise DataError('the row has neither "hits" nor "answer"', where=where, hint=JSONL_HINT)
     return ExternalRow(
         item=str(row["item"]), where=where, hits=None if hits is None else _json_hits(hits, where), answer=answer
     )
@@ -188,7 +189,9 @@ def _trec_line(text: str, where: str) -> TrecLine:
     parts = text.split()
     if len(parts) != TREC_FIELDS:
         raise DataError(
-            f"the line has {len(parts)} fields, but a line of a TREC run has {TREC_FIELDS}", where=where, hint=TREC_HINT
+            f"the line has {counted(len(parts), 'field(|s)')}, but a line of a TREC run has {TREC_FIELDS}",
+            where=where,
+            hint=TREC_HINT,
         )
     item, _, hit, rank, score, _ = parts
     try:

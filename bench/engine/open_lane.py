@@ -32,6 +32,7 @@ from bench.plan import Lane
 from bench.plan.validity import probe_text
 from bench.providers import Batching, Provider
 from bench.providers.batching import with_split_rule
+from bench.visible import counted
 
 THOROUGH = 2
 """number of corpora of a lane that are checked thoroughly, as a sample of the others"""
@@ -235,9 +236,9 @@ class OpenLane:
                 Event(
                     kind="kept",
                     scope=self.key,
-                    message=f"the memories of {corpus_id} are kept: {left} of its items were not selected and have no "
-                    "result; "
-                    f"bench retry {self.run.run_id} runs them without another ingest",
+                    message=f"the memories of {corpus_id} are kept: "
+                    f"{counted(left, 'of its items (was|were) not selected and (has|have) no result')}; "
+                    f"run the rest without another ingest with: bench retry {self.run.run_id}",
                     data={"corpus": corpus_id, "items": left},
                 )
             )

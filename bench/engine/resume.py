@@ -33,6 +33,7 @@ from bench.model import FAILED_STATES, Phase, RunIdentity
 from bench.plan import Lane, Plan, changes, make_plan
 from bench.plan.job_record import EXTRA_KEY, JobRecord, dump_jobs, read_jobs, records
 from bench.settings import Environment
+from bench.visible import counted
 
 FIXED = ("start", "end", "shard", "run_id", "reuse_build")
 
@@ -57,7 +58,7 @@ async def resumed_plan(
         if name in flags and flags[name] is not None and getattr(request, name) != getattr(stored, name):
             raise IdentityError(
                 f"--{name.replace('_', '-')} of run {meta.run_id} cannot change",
-                hint="start a new run with that value; bench merge combines runs of different ranges",
+                hint="start a new run with the new value; combine runs of different ranges with: bench merge",
             )
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_identity(meta, plan)
@@ -75,8 +76,8 @@ def stored_request(meta: RunMeta) -> RunRequest:
     except ValidationError as error:
         flag = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise JournalError(
-            f'run {meta.run_id} has a setting that is unknown to this version: "{flag}"',
-            hint="continue with the version of bench that started the run",
+            f'run {meta.run_id} has the setting "{flag}", which this version of bench does not know',
+            hint="resume the run with the version of bench that started it",
         ) from error
 
 
@@ -227,7 +228,8 @@ async def extended_plan(
     stored = stored_request(meta)
     if stored.publishable or stored.cluster is not None or stored.shards is not None or selected_from(meta) is not None:
         raise UsageError(
-            f"run {meta.run_id} cannot be extended: it was announced, merged, or run with --cluster or --workers",
+            f"run {meta.run_id} cannot be extended, because it was announced, merged, or started with "
+            "--cluster or --workers",
             hint="start a new run for the larger selection",
         )
     before = make_plan(catalog, stored, environment)
@@ -265,8 +267,9 @@ def _check_wider(run_id: str, before: Plan, plan: Plan) -> None:
         lost = len(items - wanted[name])
         if lost:
             raise UsageError(
-                f"the new selection does not include {lost} of the {len(items)} items of {name} in run {run_id}",
-                hint="use a selection that includes all of them: a larger --limit or a wider range",
+                f"the new selection does not include {lost} of {counted(len(items), 'item(|s)')} of "
+                f"{name} in run {run_id}",
+                hint="give a larger --limit or a wider range, so that all items of the run are included",
             )
     if had == wanted:
         raise UsageError(f"the selection adds no item to run {run_id}", hint="give a larger --limit or a wider range")

@@ -52,6 +52,7 @@ from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.settings import Environment
+from bench.visible import counted
 
 ROWS_A_SLOT = 10
 """number of rows that may wait to become durable, for each concurrent request"""
@@ -95,7 +96,7 @@ async def execute(
         if (folder / SHARDS).is_dir():
             raise UsageError(
                 f"run {folder.name} is distributed over several workers and has not ended",
-                hint=f"finish it first: bench resume {folder.name}",
+                hint=f"finish the run first: bench resume {folder.name}",
             )
         startup = StartupFolders(run_begun=True)
         return await Execution(plan, environment, observer, folder, share, scope, startup).execute(resume)
@@ -266,20 +267,20 @@ class Execution:
         if not (self.folder / NAME).is_file():
             raise DiskFull("the disk is full; the run was not started", hint="make room, then repeat the command")
         self.startup.run_begun = True
-        counted = "phases are stored" in full.message
+        has_count = "stored" in full.message
         try:
             async with Reader.open(self.folder) as reader:
                 safe = sum((await reader.counts()).values())
                 run_id = reader.meta.run_id
         except JournalError as unread:
-            text = full.message if counted else f"{full.message}; every finished phase is stored"
+            text = full.message if has_count else f"{full.message}; every finished phase is stored"
             raise DiskFull(text, where=full.where, hint=full.hint) from unread
         return Outcome(
             run_id=run_id,
             folder=self.folder,
             status=RunState.STOPPED,
             exit_code=full.exit_code,
-            message=full.message if counted else f"the disk is full; {safe} phases are stored",
+            message=full.message if has_count else f"the disk is full; {counted(safe, 'phase(|s) (is|are) stored')}",
             jobs=await job_outcomes(self.plan, self.folder, {}),
         )
 

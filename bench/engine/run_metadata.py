@@ -207,7 +207,7 @@ def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
     the address of a service has changed.
     """
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
-        return "continue with the version of bench that started the run: in this version, these jobs share one ingest"
+        return "resume the run with the version of bench that started it: in this version, these jobs share one ingest"
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]
     if not moved:
         return None

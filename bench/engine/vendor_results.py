@@ -20,6 +20,7 @@ from bench.datasets import Dataset
 from bench.engine.external_rows import ExternalRow
 from bench.errors import DataError, UsageError
 from bench.model import Item
+from bench.visible import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class VendorAnswers:
         first = f', first "{self.unmapped[0][:80]}"' if self.unmapped else ""
         again = f", {self.repeated} for an item that already has a row" if self.repeated else ""
         return (
-            f"{self.shape}: {len(self.rows)} of {self.n} rows mapped to items, {len(self.unmapped)} not "
+            f"{self.shape}: {len(self.rows)} of {counted(self.n, 'row(|s)')} mapped to items, {len(self.unmapped)} not "
             f"mapped{first}{again}"
         )
 
@@ -101,7 +102,7 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="name an existing file") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"this is not JSON: {error}", where=str(path), hint=HINT) from error
+        raise DataError(f"the file is not JSON: {error}", where=str(path), hint=HINT) from error
     shape, found = _rows(tree)
     if shape is None:
         raise DataError("no row has the fields of a known format", where=str(path), hint=HINT)
@@ -119,7 +120,11 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
             rows[item] = ExternalRow(item=item, where=f"{path}, row {at}", answer=answer)
     if not rows:
         hint = f"check that these are answers to {dataset.name}"
-        raise DataError(f"none of {len(found)} rows maps to an item of {dataset.name}", where=str(path), hint=hint)
+        raise DataError(
+            f"no row maps to an item of {dataset.name} ({counted(len(found), 'row(|s)')} read)",
+            where=str(path),
+            hint=hint,
+        )
     return VendorAnswers(
         shape=shape.name, rows=tuple(rows.values()), n=len(found), unmapped=tuple(unmapped), repeated=repeated
     )

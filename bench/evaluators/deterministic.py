@@ -194,8 +194,8 @@ class CodeEvaluator(EvaluatorSettings):
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not self.allowed:
             raise Unsupported(
-                "the method code-correctness runs code, which is not allowed by default",
-                hint="allow it with --allow-code-execution",
+                'the method "code-correctness" runs code, which is not allowed by default',
+                hint="allow code with --allow-code-execution",
             )
         tests = item.metadata.get("tests")
         if not isinstance(tests, str) or not tests.strip():

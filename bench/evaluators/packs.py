@@ -140,7 +140,7 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
         raise ConfigError(
             f"{path.name} is not the official text: sha256 {found}, expected {digest or '(none is published)'}",
             where=where or str(path),
-            hint="replace the file with the official text, or remove it",
+            hint="replace the file with the official text, or remove the file",
         )
     return content.decode("utf-8")
 
@@ -163,9 +163,9 @@ def check_sealed(pack: PromptPack, given: Mapping[str, str | None]) -> None:
     for key, where in given.items():
         if any(key == sealed or key.startswith(f"{sealed}.") for sealed in pack.sealed):
             raise ConfigError(
-                f"{key} is fixed by the pack {pack.id}",
+                f'"{key}" is fixed by the pack {pack.id}',
                 where=where,
-                hint="remove the key, or use your own prompts without the pack",
+                hint="remove the key, or remove the pack and use your own prompts",
             )
 
 

@@ -55,13 +55,13 @@ class EvaluatorOptions:
     def number(self, key: str, default: float) -> float:
         value = self.config.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f"{key} must be a number, not {value!r}")
+            raise ConfigError(f'"{key}" must be a number, not {value!r}')
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
         value = self.config.get(key, default)
         if not isinstance(value, bool):
-            raise ConfigError(f"{key} must be true or false, not {value!r}")
+            raise ConfigError(f'"{key}" must be true or false, not {value!r}')
         return value
 
     def word(self, key: str, default: str, choices: Sequence[str]) -> str:
@@ -161,7 +161,7 @@ def _labels(options: EvaluatorOptions) -> Evaluator:
 
 def _similarity(options: EvaluatorOptions) -> Evaluator:
     if options.embedder is None:
-        raise ConfigError("needs an embedding model", hint="name one with --embedding-model")
+        raise ConfigError("needs an embedding model", hint="name an embedding model with --embedding-model")
     return SimilarityEvaluator(embedder=options.embedder, threshold=options.number("threshold", 0.8))
 
 
@@ -308,11 +308,13 @@ def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label
         raise ConfigError(
             f"evaluator {label}: {error}",
             where=where,
-            hint="write only parameters that the class accepts into its config",
+            hint="remove the parameters that the class does not accept",
         ) from error
     if not callable(getattr(evaluator, "evaluate", None)):
         raise ConfigError(
-            f"evaluator {label} has no method evaluate", where=where, hint="see bench.evaluators.protocol.Evaluator"
+            f"evaluator {label} has no method evaluate",
+            where=where,
+            hint="write the method as in bench.evaluators.protocol.Evaluator",
         )
     return PluginEvaluator(inner=cast("Evaluator", evaluator), name=name, label=label)
 
@@ -449,7 +451,7 @@ def _installed(name: str, config: dict[str, object], where: str | None) -> Evalu
     plugin = plugins.installed_plugins(GROUP, canonical_name).get(name)
     if plugin is None:
         close = similar_names(name, [*BUILT_IN, *ALIASES, *NOT_BUILT_IN])
-        hint = f"did you mean {or_list(close)}?" if close else "bench list evaluators shows the known names"
+        hint = f"did you mean {or_list(close)}?" if close else "list the known evaluators with: bench list evaluators"
         raise ConfigError(f'unknown evaluator "{name}"', where=where, hint=hint)
     return plugin_evaluator(
         plugins.load_installed(plugin, GROUP), name, config, f"{name} of {plugin.distribution}", where

@@ -181,7 +181,7 @@ def failure_of_silence(
             return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=repeatable)
         case ResponseTooLarge():
             text = f"{endpoint.name}: {request}: the answer is larger than {endpoint.max_response_bytes} bytes"
-            hint = "request less per call, or raise max_response_bytes"
+            hint = 'request less per call, or raise "max_response_bytes"'
             return AttemptFailed(MappingError(text, hint=hint), repeat=False)
         case PauseTooLong():
             text = f"{text} (Retry-After), longer than a call may wait"

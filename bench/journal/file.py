@@ -83,7 +83,7 @@ def locate(path: Path) -> Path:
     """
     file = path / NAME if path.is_dir() else path
     if not file.is_file():
-        raise UsageError(f"there is no journal at {file}", hint="bench list runs shows the runs of this workspace")
+        raise UsageError(f"there is no journal at {file}", hint="list the runs of this workspace with: bench list runs")
     return file
 
 
@@ -213,7 +213,7 @@ async def draft_folder(path: Path, run_id: str) -> AsyncIterator[Path]:
         UsageError: the run exists, or its id is reserved.
         JournalError: the file or folder cannot be created.
     """
-    hint = f"bench resume {run_id} continues it; for a new run choose another id"
+    hint = f"continue the run with bench resume {run_id}, or choose another id for a new run"
     try:
         require_unreserved(run_id)
     except ValueError as error:

@@ -113,7 +113,7 @@ async def _source(path: Path) -> _Source:
         raise JournalError(
             f"the journal has format version {version}; expected {VERSION}",
             where=str(path),
-            hint="resume the run once: this migrates its journal",
+            hint="resume the run once, so that its journal is migrated",
         )
     meta = run_meta(values)
     if held is not None and held.holder.lives(heartbeat_age_s=(micros(wall()) - held.heartbeat_us) / 1e6):

@@ -253,7 +253,10 @@ def _unit_of(cursor: str) -> Unit:
 
 
 def _foreign_cursor(cursor: str) -> UsageError:
-    return UsageError(f"cursor {cursor!r} is not valid for this list", hint="remove it to start at the first item")
+    return UsageError(
+        f"cursor {cursor!r} is not valid for this list",
+        hint="remove the cursor, so that the list starts at the first item",
+    )
 
 
 async def _labels(reader: Reader, question_type: str | None) -> str | None:

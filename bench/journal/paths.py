@@ -35,7 +35,7 @@ def find_run(workspace: Path, name: str) -> Path:
         if path.is_file() or (path / JOURNAL).is_file():
             return path
     near = get_close_matches(name, run_ids(workspace), n=1)
-    hint = f'did you mean "{near[0]}"?' if near else "bench list runs shows the runs of this workspace"
+    hint = f'did you mean "{near[0]}"?' if near else "list the runs of this workspace with: bench list runs"
     raise UsageError(f'there is no run "{name}"', hint=hint)
 
 
@@ -53,7 +53,9 @@ def report_folder(results: Path, run_id: str) -> Path:
         ) from error
     log = next((place for place in (folder, *folder.resolve().parents[:2]) if (place / ENTRIES).is_file()), None)
     if log is not None:
-        raise UsageError(f"{folder} would be written into the public log {log}", hint="choose another --output")
+        raise UsageError(
+            f"{folder} would be written into the public log {log}", hint="choose another folder with --output"
+        )
     return folder
 
 

@@ -35,7 +35,7 @@ APPLICATION_ID = 0x4D425231
 ROWS_AT_ONCE = 2000
 
 _SQL = blocks("results")
-_REBUILD = "bench results --rebuild creates it again from the journals"
+_REBUILD = "create the file again from the journals with: bench results --rebuild"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

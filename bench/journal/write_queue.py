@@ -68,6 +68,7 @@ from bench.journal.rows import (
 )
 from bench.journal.sql import blocks
 from bench.model import Phase, Verdict
+from bench.visible import counted
 
 
 class DurabilityWaiters:
@@ -411,4 +412,6 @@ class Journal:
             return error
         with sqlite_errors_reported(self.path):
             safe = await self._reading.execute_fetchall(READ["phases"])
-        return DiskFull(f"the disk is full; {next(iter(safe))[0]} phases are stored", where=str(self.path))
+        return DiskFull(
+            f"the disk is full; {counted(next(iter(safe))[0], 'phase(|s) (is|are) stored')}", where=str(self.path)
+        )

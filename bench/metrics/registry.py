@@ -53,11 +53,11 @@ def from_plugin(
         metric = loaded(**params) if isinstance(loaded, type) else loaded
     except TypeError as error:
         raise ConfigError(
-            f"metric {label}: {error}", hint="write only parameters of the metric's class in its config"
+            f"metric {label}: {error}", hint="remove the parameters that the metric's class does not accept"
         ) from error
     for part in ("name", "definition", "score"):
         if not hasattr(metric, part):
-            raise ConfigError(f"metric {label} has no {part}", hint="see docs/add-a-metric.md")
+            raise ConfigError(f"metric {label} has no {part}", hint="write the class as in docs/add-a-metric.md")
     category = getattr(metric, "category", "custom")
     if category not in get_args(Category):
         hint = f"use {or_list(get_args(Category))}"
@@ -193,8 +193,8 @@ class Registry:
             return None
         if isinstance(request.k, int) and asked not in (None, request.k):
             raise UnknownMetric(
-                f'metric "{request.name}": k = {asked!r}, but its name already sets {request.k}',
-                hint="remove k, or write the K that you want in the name",
+                f'metric "{request.name}": k = {asked!r}, but the name of the metric already sets {request.k}',
+                hint='remove "k", or write the wanted K in the name',
             )
         cut: object = request.k if isinstance(request.k, int) else asked
         if cut is None and entry.cut == "required":
@@ -263,8 +263,9 @@ class Registry:
                 )
             if key in request.preset and request.preset[key] != value:
                 raise UnknownMetric(
-                    f'metric "{request.name}": {key} = {value!r}, but its name already sets {request.preset[key]!r}',
-                    hint=f"remove {key}, or choose the name that sets the value you want",
+                    f'metric "{request.name}": {key} = {value!r}, but the name of the metric already sets '
+                    f"{request.preset[key]!r}",
+                    hint=f'remove "{key}", or choose the name of the metric that sets the wanted value',
                 )
             checked[key] = parameter.read(value)
         return checked

@@ -66,7 +66,7 @@ class MetricSpec:
             raise ConfigError(
                 f'unknown key "{unknown[0]}" in a metric' + (f"; did you mean {or_list(close)}?" if close else ""),
                 where=where,
-                hint=f"a metric has {', '.join(KEYS)}",
+                hint=f"known keys: {', '.join(KEYS)}",
             )
         name = given.get("name")
         if not isinstance(name, str):
@@ -74,7 +74,7 @@ class MetricSpec:
         for key, (fits, shape) in VALUE_CHECKS.items():
             if given.get(key) is not None and not fits(given[key]):
                 text = f'metric "{name}": {key} = {given[key]!r} is not {shape}'
-                raise ConfigError(text, where=where, hint=f"a metric has {', '.join(KEYS)}")
+                raise ConfigError(text, where=where, hint=f"known keys: {', '.join(KEYS)}")
         breakdown = given.get("breakdown") or ()
         return cls(
             name=name,
@@ -141,7 +141,7 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
     for dimension in breakdown:
         if dimensions is not None and dimension != "question_type" and dimension not in dimensions:
             close = similar_names(dimension, [*dimensions, "question_type"])
-            hint = f"did you mean {or_list(close)}?" if close else "write question_type or a metadata key"
+            hint = f"did you mean {or_list(close)}?" if close else 'write "question_type" or a metadata key'
             raise ConfigError(f'metric "{spec.name}": unknown breakdown "{dimension}"', where=spec.where, hint=hint)
     if spec.evaluator is not None:
         return _from_file(spec, folder, breakdown)
@@ -177,13 +177,15 @@ def _with_method(spec: MetricSpec, given: str) -> str:
         if taken is None:
             hint = "write evaluator: ./file.py:Class"
             raise UnknownMetric(
-                f'metric "{spec.name}": method custom needs the key evaluator', where=spec.where, hint=hint
+                f'metric "{spec.name}": method "custom" needs the key "evaluator"', where=spec.where, hint=hint
             )
         return base
     if taken is not None and taken.entry.dotted is not None:
         return f"{base}.{method}"
     raise UnknownMetric(
-        f'metric "{spec.name}" cannot have a method', where=spec.where, hint="remove method, or use accuracy"
+        f'metric "{spec.name}" cannot have a method',
+        where=spec.where,
+        hint='remove "method", or use the metric "accuracy"',
     )
 
 

@@ -93,7 +93,7 @@ class Anthropic:
         )
 
     def read_vectors(self, body: object) -> list[tuple[float, ...]]:
-        raise ConfigError("the anthropic dialect has no embeddings", hint="name a model of another provider")
+        raise ConfigError('the dialect "anthropic" has no embeddings', hint="name a model of another provider")
 
 
 def _cached_blocks(text: str, stable: int) -> list[dict[str, object]]:

@@ -31,6 +31,7 @@ from bench.http.errors import AttemptFailed, failure_of_body, failure_of_status
 from bench.http.message import ReportedUsage
 from bench.model import Call
 from bench.models.batch_api import EXPIRED, BatchApi, BatchNotEnded, BatchOutcome
+from bench.visible import counted
 
 QUIET_S = 0.5
 """a batch is sent when no new call has arrived for this many seconds and no other request is in flight"""
@@ -229,7 +230,9 @@ class BatchSender:
                 entry.remote = await self._create(batch)
                 if entry.remote is not None:
                     await self._log.sent(entry)
-                    self._log.tell(f"sent a batch of {len(entry.calls)} calls to {entry.endpoint}: {entry.remote}")
+                    self._log.tell(
+                        f"sent a batch of {counted(len(entry.calls), 'call(|s)')} to {entry.endpoint}: {entry.remote}"
+                    )
             if entry.remote is not None:
                 outcomes = await self._results(entry.remote)
                 batch.outcomes = {name.removeprefix(f"{entry.key}-"): one for name, one in outcomes.items()}

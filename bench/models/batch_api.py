@@ -216,7 +216,9 @@ class AnthropicBatches:
     async def _is_ours(self, key: str, tree: Mapping[str, object]) -> bool:
         remote = _id(tree, "batch")
         if tree.get("processing_status") != "ended":
-            raise BatchNotEnded(f"batch {remote} may belong to this run: its ids cannot be read before it has ended")
+            raise BatchNotEnded(
+                f"batch {remote} may belong to this run: its ids cannot be read before the batch has ended"
+            )
         found = await self.results(EndedBatch(id=remote, tree=tree))
         return any(name.startswith(f"{key}-") for name in found)
 

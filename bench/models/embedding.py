@@ -25,7 +25,7 @@ from bench.models.chat import SEEN_SHARE, Price, call_price
 from bench.models.dialect import Dialect
 from bench.models.names import Target
 from bench.tokens import count_tokens, fewest_tokens
-from bench.visible import visible
+from bench.visible import counted, visible
 
 CACHE_BYTES = 256 * 2**20
 SIZE_WORDS = (
@@ -77,8 +77,9 @@ class CachingEmbedder(ABC):
         if not self._cut:
             return None
         return (
-            f"{self.name} read only the beginning of {self._cut} of {self._embedded} texts, which are longer than its "
-            "limit: searches do not find the rest; set ingest: {unit: chunk, chunk: {size: 1000}}"
+            f"{self.name} read only the beginning of {self._cut} of "
+            f"{counted(self._embedded, 'text(|s)')}: longer texts exceed its "
+            "limit, so searches do not find the rest; set ingest: {unit: chunk, chunk: {size: 1000}}"
         )
 
     @abstractmethod
@@ -127,7 +128,10 @@ class CachingEmbedder(ABC):
 
     def _check_vectors(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
         if len(vectors) != len(texts):
-            raise MappingError(f"{self.name}: {len(texts)} texts were sent, but {len(vectors)} vectors were returned")
+            raise MappingError(
+                f"{self.name}: {counted(len(texts), 'text(|s) (was|were)')} sent, but "
+                f"{counted(len(vectors), 'vector(|s) (was|were)')} returned"
+            )
         blank = [text for text, vector in zip(texts, vectors, strict=True) if not any(vector) and _has_words(text)]
         if blank:
             raise MappingError(
@@ -143,7 +147,7 @@ class CachingEmbedder(ABC):
             if len(vector) != self._dimension:
                 raise MappingError(
                     f"{self.name}: a vector of dimension {len(vector)}, expected {self._dimension}",
-                    hint="correct dimensions in the config, or use one embedding model only",
+                    hint='correct "dimensions" in the config, or use one embedding model only',
                 )
         return [_unit_vector(vector) for vector in vectors] if self._options.normalize else vectors
 

@@ -93,7 +93,9 @@ def _open(
     if full.startswith("builtin/"):
         return ReasoningStripper(_builtin(full, environment))
     if is_local(full, files):
-        raise ConfigError(f"{full} is an embedding model and cannot answer", hint="name it with --embedding-model")
+        raise ConfigError(
+            f"{full} is an embedding model and cannot answer", hint="name this model with --embedding-model"
+        )
     found = _plugin(full, files)
     if found is not None:
         return ReasoningStripper(found(full, http=http, environment=environment, role=role))

@@ -111,7 +111,9 @@ def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
     own = files[LOCAL].models.get(short, ModelSettings()) if LOCAL in files else ModelSettings()
     folder = None if own.path is None else Path(own.path).expanduser()
     if folder is not None and not folder.is_dir():
-        raise ConfigError(f"{name}: path {folder} is not a folder", hint="name the folder that contains the weights")
+        raise ConfigError(
+            f"{name}: the path {folder} is not a folder", hint="name the folder that contains the weights"
+        )
     return LocalWeights(name=name, model=known[short.lower()], folder=folder, batch=own.batch)
 
 

@@ -63,7 +63,7 @@ class OpenAI:
             return refusal_or_error(tree.get("error") or tree, tree.get("model"))
         choices = tree.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise MappingError(f"chat answer: choices is missing or empty; got {shown(body)}")
+            raise MappingError(f'chat answer: "choices" is missing or empty; got {shown(body)}')
         first = next((one for one in choices if isinstance(one, Mapping) and one.get("index") == 0), choices[0])
         choice = as_map(first, "chat answer, choices[0]")
         native = text_or_none(choice.get("finish_reason")) or ""
@@ -96,7 +96,7 @@ class OpenAI:
         by_index = {_index(row, at): row for at, row in enumerate(rows)}
         if sorted(by_index) != list(range(len(rows))):
             raise MappingError(
-                f"embeddings: expected each index from 0 to {len(rows) - 1}; got {shown(sorted(by_index))}"
+                f'embeddings: expected each "index" from 0 to {len(rows) - 1}; got {shown(sorted(by_index))}'
             )
         return [vector(by_index[at].get("embedding"), f"embeddings, index {at}") for at in range(len(rows))]
 
@@ -154,5 +154,5 @@ def _refusal_text(content: Sequence[object]) -> str | None:
 def _index(row: Mapping[str, object], position: int) -> int:
     index = row.get("index", position)
     if isinstance(index, bool) or not isinstance(index, int):
-        raise MappingError(f"embeddings: expected a whole number as index; got {shown(index)}")
+        raise MappingError(f'embeddings: expected a whole number as "index"; got {shown(index)}')
     return index

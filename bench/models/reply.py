@@ -27,7 +27,7 @@ from bench.model import Completion, Model, Prompt, Usage
 from bench.models.answer_text import non_answer_reason, repeats_prompt
 from bench.reasoning import without_reasoning
 from bench.tokens import count_tokens
-from bench.visible import visible
+from bench.visible import counted, visible
 
 DialectName = Literal["openai", "anthropic", "google"]
 CACHED = "cached"
@@ -228,7 +228,7 @@ def _token_note(completion: Completion) -> str:
     if completion.usage is None or completion.usage.estimated:
         return ""
     reasoning = f", {completion.usage.reasoning_tokens} of them reasoning" if completion.usage.reasoning_tokens else ""
-    return f"; {completion.usage.output_tokens} tokens{reasoning}"
+    return f"; {counted(completion.usage.output_tokens, 'token(|s)')}{reasoning}"
 
 
 class ReasoningStripper:

@@ -82,7 +82,9 @@ def _line(text: str, where: str) -> ScriptLine:
             f"this line is not JSON: {error}", where=where, hint="write one JSON object per line"
         ) from error
     if not isinstance(tree, dict) or not isinstance(tree.get("match"), str) or not isinstance(tree.get("reply"), str):
-        raise ConfigError('a line needs "match" and "reply", both text', where=where, hint="see docs/use-a-model.md")
+        raise ConfigError(
+            'a line needs the keys "match" and "reply", each with a text', where=where, hint="see docs/use-a-model.md"
+        )
     if unknown := sorted(tree.keys() - KEYS):
         raise ConfigError(f'unknown key "{unknown[0]}"', where=where, hint=f"known: {', '.join(sorted(KEYS))}")
     finish = tree.get("finish", "stop")
@@ -90,7 +92,7 @@ def _line(text: str, where: str) -> ScriptLine:
         raise ConfigError(f'unknown finish "{finish}"', where=where, hint=f"known: {', '.join(FINISHES)}")
     problem = pattern_problem(tree["match"], groups=None)
     if problem is not None:
-        raise ConfigError(f"match {problem}", where=where, hint="write a regular expression of Python's module re")
+        raise ConfigError(f'"match" {problem}', where=where, hint="write a regular expression of Python's module re")
     return ScriptLine(
         match=re.compile(tree["match"]),
         completion=Completion(
@@ -111,6 +113,8 @@ def _usage(tree: object, where: str) -> Usage | None:
         or not tree.keys() <= known
         or not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in tree.values())
     ):
-        raise ConfigError("usage must be a map of token counts", where=where, hint=f"known: {', '.join(sorted(known))}")
+        raise ConfigError(
+            '"usage" must be a map of token counts', where=where, hint=f"known: {', '.join(sorted(known))}"
+        )
     total = tree.get("total_tokens", tree.get("input_tokens", 0) + tree.get("output_tokens", 0))
     return Usage(**{**tree, "total_tokens": total})

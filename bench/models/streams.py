@@ -18,6 +18,7 @@ from itertools import pairwise
 from bench.errors import Unavailable
 from bench.http import Response
 from bench.values import dataclass
+from bench.visible import counted
 
 DONE = "[DONE]"
 MIN_REPEATS = 3
@@ -76,7 +77,7 @@ def _json(event: str) -> object:
 
 
 def _truncated_stream(events: Sequence[object]) -> Unavailable:
-    return Unavailable(f"the stream ended too early: {len(events)} events, but no finish reason")
+    return Unavailable(f"the stream ended too early: {counted(len(events), 'event(|s)')}, but no finish reason")
 
 
 def _error_in(events: Sequence[object]) -> object:

@@ -37,7 +37,7 @@ def require_prices(plan: Plan) -> None:
     if unpriced and not priced:
         raise UsageError(
             f"--max-cost {plan.request.max_cost:g} cannot stop this run, "
-            f"because no price of {', '.join(unpriced)} is known",
+            f"because the price of {', '.join(unpriced)} is unknown",
             hint=f"set prices in the run file: {_example(unpriced[0])}, or remove --max-cost",
         )
 
@@ -54,7 +54,7 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
         return None
     whose = ", ".join(unpriced)
     return (
-        f"--max-cost {request.max_cost:g} does not count calls of {whose}, whose price is not known "
+        f"--max-cost {request.max_cost:g} does not count calls of {whose}, whose price is unknown "
         f"(set prices in the run file: {_example(unpriced[0])})"
     )
 

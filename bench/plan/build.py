@@ -38,6 +38,7 @@ from bench.plan.validity import same_family_note
 from bench.scalars import Json
 from bench.settings import Environment
 from bench.version import __version__, distribution_version
+from bench.visible import counted
 
 DEMO = ("demo",)
 
@@ -102,7 +103,9 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
 def _refuse_repeated(names: Sequence[str]) -> None:
     twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
     if twice is not None:
-        raise UsageError(f'benchmark "{twice}" is named twice', hint="name it once; --epochs repeats its items")
+        raise UsageError(
+            f'benchmark "{twice}" is named twice', hint="name the benchmark once; repeat its items with --epochs"
+        )
 
 
 def _cutoffs(
@@ -214,7 +217,7 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f'did you mean "{near[0]}"?' if near else f"endpoints: {', '.join(endpoints) or 'none'}"
-            raise UsageError(f"--rate {name}: no job of this run has this endpoint", hint=hint)
+            raise UsageError(f'--rate {name}: no job of this run uses the endpoint "{name}"', hint=hint)
 
 
 def _spread_flag(request: RunRequest) -> str | None:
@@ -323,4 +326,7 @@ def _flag_notes(
     yield from other_address_notes(running, request, environment, files)
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
-            yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} matching items, so all are used"
+            yield (
+                f"--sample {request.sample}: {benchmark.name} has "
+                f"{counted(benchmark.n_whole, 'matching item(|s)')}, so all are used"
+            )

@@ -77,7 +77,7 @@ def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Ite
         elif not _is_provider(catalog, name.partition("@")[0]):
             if (full := with_vendor(name)) != name:
                 hint = f'write "{full}"'
-                yield name, UsageError(f'prices contains "{name}", which is not the full name of a model', hint=hint)
+                yield name, UsageError(f'"prices" contains "{name}", which is not a full model name', hint=hint)
                 continue
             known = [*BUILT_IN, *(entry.name for entry in catalog.providers())]
             yield name, _unknown(name, name, known, "provider")
@@ -122,10 +122,10 @@ def _is_provider(catalog: Catalog, name: str) -> bool:
 def _unknown(name: str, part: str, known: Sequence[str], kind_of_name: str) -> UsageError:
     near = get_close_matches(part, known, n=1)
     owner, dot, kind = name.rpartition(".")
-    hint = f'did you mean "{near[0]}"?' if near else f"bench list {kind_of_name}s shows the known ones"
+    hint = f'did you mean "{near[0]}"?' if near else f"list the known {kind_of_name}s with: bench list {kind_of_name}s"
     if dot and owner in known and kind in CallPrices.model_fields:
         hint = f"write {owner}: {{{kind}: USD}}"
-    return UsageError(f'prices contains "{name}", but there is no {kind_of_name} with this name', hint=hint)
+    return UsageError(f'"prices" contains "{name}", but there is no {kind_of_name} with this name', hint=hint)
 
 
 PROMPT_TOKENS = 200

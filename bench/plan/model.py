@@ -95,7 +95,7 @@ def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
             f"the overlay is for the dataset with sha256 {file.dataset_sha256}, but the dataset of this run has "
             f"{dataset.sha256}",
             where=source.place(("dataset_sha256",)),
-            hint="use an overlay that was made for this dataset, or run without an overlay",
+            hint="use an overlay for this dataset, or run without an overlay",
         )
 
 
@@ -111,7 +111,7 @@ def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[Co
             yield ConfigError(
                 f'{dataset.name} has no item "{item.id}"',
                 where=source.place(("items", index, "id")),
-                hint=f"bench describe {dataset.name} --items shows the ids",
+                hint=f"list the ids with: bench describe {dataset.name} --items",
             )
 
 

@@ -145,7 +145,8 @@ def _require_choices(config: BenchmarkConfig, answers: Mapping[str, ChosenPrompt
     for name, prompt in answers.items():
         if "choices" not in prompt.template.names:
             raise ConfigError(
-                f'the answer prompt "{name}" of {config.name} does not list the options: method mcq needs ${{choices}}',
+                f'the answer prompt "{name}" of {config.name} does not list the options: method "mcq" '
+                f"needs ${{choices}}",
                 where=prompt.template.where,
                 hint="add a line with ${choices} to the prompt",
             )
@@ -183,7 +184,7 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
         return DEFAULT, entry
     raise UsageError(
         f'--judge-prompt: {benchmark} has no question type "{kind}"{near}',
-        hint=f"types: {', '.join(sorted(known))}; if the text of the prompt contains =, write default=TEXT",
+        hint=f'types: {", ".join(sorted(known))}; if the prompt itself contains "=", write default=TEXT',
     )
 
 
@@ -200,7 +201,7 @@ def read_prompt(text: str, folder: Path) -> str:
         try:
             return (folder / named).read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ConfigError(f"prompt file {named} is not UTF-8 text", hint="save it as UTF-8") from error
+            raise ConfigError(f"prompt file {named} is not UTF-8 text", hint="save the file as UTF-8") from error
     if text.startswith("@") or not (set(text) & set(" \n{")):
         raise ConfigError(f"no such prompt file: {named}", hint="correct the path, which is relative to the workspace")
     return text
@@ -216,7 +217,8 @@ def _is_file(folder: Path, name: str) -> bool:
 def _require_allowed(benchmark: str, flag: str, allowed: bool) -> None:
     if not allowed:
         raise UsageError(
-            f"{benchmark} does not allow {flag}", hint="remove the flag: its config has userOverride: false"
+            f"{benchmark} does not allow {flag}",
+            hint="remove the flag: the config of the benchmark forbids it (userOverride: false)",
         )
 
 
@@ -249,7 +251,7 @@ class _PromptCheck:
             yield ConfigError(
                 f'the {self.role} prompt "{self.name}" needs ${{{name}}}, which no item of {config.name} has',
                 where=self._place(config),
-                hint=f"set its path in schema, or write ${{{name}|default:''}}",
+                hint=f'set the path of "{name}" in "schema", or write ${{{name}|default:\'\'}}',
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:

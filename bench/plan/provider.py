@@ -68,9 +68,9 @@ def choose(
         one = _ProviderChoice.of(catalog, given)
         if one.label in chosen:
             hint = (
-                (f"name it once, or write {one.label}@a and {one.label}@b for variants")
+                (f"name the provider once, or write {one.label}@a and {one.label}@b for variants")
                 if "@" not in one.label
-                else None
+                else "remove one of the two"
             )
             raise UsageError(f'provider "{one.label}" is named twice', hint=hint)
         chosen[one.label] = one
@@ -90,7 +90,7 @@ class _ProviderChoice:
         name, at, variant = given.partition("@")
         if at and not VARIANT.fullmatch(variant):
             raise UsageError(
-                f'"{variant}" in "{given}" is not a valid label of a variant',
+                f'"{variant}" in "{given}" is not a valid label of a provider variant',
                 hint="after the @, use letters, digits, - and _, for example chroma@big",
             )
         return cls(given, load_named(catalog, name))
@@ -134,7 +134,7 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
             known = [*BUILT_IN, *(entry.name for entry in catalog.providers())]
             raise UsageError(
                 f'there is no provider "{name}"{did_you_mean(name, known)}',
-                hint="bench list providers shows the known ones",
+                hint="list the known providers with: bench list providers",
             ) from None
         return aliased
 
@@ -261,7 +261,9 @@ def _put(tree: Json, path: str, value: object) -> None:
         key = _spelled(node, part)
         below = node.setdefault(key, {})
         if not isinstance(below, dict):
-            raise UsageError(f"--set {path}: {key} is not a map of keys", hint="see bench describe PROVIDER")
+            raise UsageError(
+                f"--set {path}: {key} is not a map of keys", hint="show the keys with: bench describe PROVIDER"
+            )
         node = below
     node[_spelled(node, last)] = value
 

@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from bench.config.run import RunRequest
 from bench.errors import UsageError
+from bench.visible import counted
 
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
@@ -38,13 +39,16 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
         start, end = (index - 1) * total // count + 1, index * total // count
         if end < start:
             raise UsageError(
-                f"--shard {request.shard} contains no item: there are only {total} items",
+                f"--shard {request.shard} contains no item: the selection has only {counted(total, 'item(|s)')}",
                 hint=f"use at most {total} shards",
             )
     else:
         start, end = request.start or 1, min(request.end or total, total)
         if start > total:
-            raise UsageError(f"--start {start}: there are only {total} items", hint=f"use a position from 1 to {total}")
+            raise UsageError(
+                f"--start {start} is not a position: the selection has only {counted(total, 'item(|s)')}",
+                hint=f"use a position from 1 to {total}",
+            )
     return () if (start, end) == (1, total) else ((start, end),)
 
 

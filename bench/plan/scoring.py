@@ -252,8 +252,9 @@ def _model_of(
     models = list(dict.fromkeys(map(resolve_name, named)))
     if len(models) > 1:
         raise ConfigError(
-            f"metrics of this benchmark name two models, {models[0]} and {models[1]}, but a run can use only one",
-            hint="copy the config, and keep only metrics with the same model in each copy",
+            f"the metrics of this benchmark name two models, {models[0]} and {models[1]}, but a run can "
+            "use only one model",
+            hint="split the config: in each copy, keep only metrics with the same model",
         )
     if models and any(name not in (None, NO_MODEL, ANY_MODEL) and resolve_name(name) != models[0] for name in given):
         raise UsageError(

@@ -74,7 +74,7 @@ def _built_in(name: str, where: str | None) -> ProviderClass:
         raise ConfigError(
             "the oracle is part of the engine and cannot be an adapter",
             where=where,
-            hint="use it with --providers oracle",
+            hint="use the oracle with --providers oracle",
         )
     if name not in _BUILT_IN:
         guess = did_you_mean(name, BUILT_IN)
@@ -128,9 +128,9 @@ def _require_provider(module: object, name: str, adapter: str, where: str | None
     lacking = [method for method in REQUIRED_METHODS if not callable(getattr(found, method, None))]
     if lacking:
         raise ConfigError(
-            f"{adapter} is not a provider: it lacks {', '.join(lacking)}",
+            f"the class {adapter} is not a provider: the class lacks {', '.join(lacking)}",
             where=where,
-            hint="see bench.providers.protocol.Provider",
+            hint="add what is missing: see bench.providers.protocol.Provider",
         )
     return found
 

@@ -207,7 +207,7 @@ class Compose:
         raise ConfigError(
             f"docker compose {command[6]} failed for {self.name} (status {done.returncode}):\n{_tail(output)}",
             where=self.where,
-            hint=self._port_hint() if taken else f"run the command by hand: {' '.join(command)}",
+            hint=self._port_hint() if taken else f"run this command by hand to see the cause: {' '.join(command)}",
         )
 
     def _port_hint(self) -> str:

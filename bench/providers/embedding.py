@@ -39,7 +39,7 @@ class ProviderEmbedder:
             raise ConfigError(
                 f"{config.name} needs an embedding model",
                 where=config.place("client_embeddings"),
-                hint="name one with --embedding-model or in client_embeddings",
+                hint='name an embedding model with --embedding-model or in "client_embeddings"',
             )
         return cls(embedder)
 

@@ -60,9 +60,9 @@ class Pgvector:
         self._dimensions = config.client_embeddings.dimensions if config.client_embeddings else None
         if self._local.index == "hnsw" and self._dimensions is None:
             raise ConfigError(
-                "index hnsw needs client_embeddings.dimensions",
+                'index "hnsw" needs client_embeddings.dimensions',
                 where=config.place("local", "index"),
-                hint="add dimensions, or index: exact",
+                hint='add "dimensions", or write index: exact',
             )
         self._idle: list[Connection] = []
         self._free = Semaphore(CONNECTIONS)

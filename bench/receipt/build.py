@@ -45,6 +45,7 @@ from bench.report.fold import judge_notes
 from bench.report.job_data import IngestTime
 from bench.report.job_notes import cache_notes
 from bench.settings import Environment
+from bench.visible import counted
 
 
 class ReceiptRefused(VerificationError):
@@ -52,7 +53,7 @@ class ReceiptRefused(VerificationError):
 
     kind = "receipt_refused"
     exit_code = 4
-    default_hint = "bench results shows the state of the job"
+    default_hint = "show the state of the job with: bench results RUN_ID"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,9 @@ def refusal(job: JobReport, settings: ReceiptSettings) -> ReceiptRefused | None:
         lost = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()) if count)
         return ReceiptRefused("zero_items", f"no item was scored ({lost})")
     if (job.n_pending or settings.gaps) and not settings.allow_partial:
-        pending = "a range of items was not run" if settings.gaps else f"{job.n_pending} items are pending"
+        pending = (
+            "a range of items was not run" if settings.gaps else counted(job.n_pending, "item(|s) (is|are) pending")
+        )
         return ReceiptRefused(
             "job_partial", pending, hint="finish the run, or use --allow-partial (the receipt cannot be published)"
         )

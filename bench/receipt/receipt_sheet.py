@@ -48,7 +48,9 @@ def receipt_sheet(outcome: VerificationOutcome, path: Path) -> EvidenceSheet:
     """
     receipt = outcome.receipt
     if receipt is None:
-        raise UsageError(f"{path}: not a receipt of bench.receipt/1", hint=f"bench verify {path} shows what is wrong")
+        raise UsageError(
+            f"{path}: not a receipt of bench.receipt/1", hint=f"show the failed checks with: bench verify {path}"
+        )
     facts = {
         **_plan_facts(receipt),
         **_outcome_facts(receipt),
@@ -100,7 +102,9 @@ def _outcome_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
             "the judge was not measured; use --judge-calibration or bench review RUN --n 50",
         ),
         "isolation": fact(
-            f"level {receipt.run.isolation}, {proof.passed} of {proof.probed} checks passed" if proof.probed else "",
+            f"level {receipt.run.isolation}, {proof.passed} of {counted(proof.probed, 'check(|s)')} passed"
+            if proof.probed
+            else "",
             "no namespace was probed; use --isolation probe",
         ),
         "failures": (f"{states}; errors: {kinds}; score with failures as 0: {number(zero)}", ""),

@@ -214,7 +214,10 @@ def _outcome_facts(job: JobReport) -> dict[str, tuple[str, str]]:
     record, proof, headline = job.record, job.isolation, job.headline
     states = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()))
     spread = None if headline is None or headline.spread is None else f", spread within an item {headline.spread:.4f}"
-    checks = f"level {proof.level}, {proof.passed} of {proof.probed} checks passed, {proof.sentinels} sentinels found"
+    checks = (
+        f"level {proof.level}, {proof.passed} of {counted(proof.probed, 'check(|s)')} passed, "
+        f"{counted(proof.sentinels, 'sentinel(|s)')} found"
+    )
     return {
         "items": (f"{job.n_planned} planned, {job.n_scored} scored, {job.n_pending} pending", ""),
         "score": fact(
@@ -287,7 +290,7 @@ def build_cost_text(cost: MemoryCost | None) -> str:
     return (
         f"{number_of}, {counted(build.memories, 'memor(y|ies)')}, {price.time_us / 1e6:.2f} s in all, "
         f"{counted(price.calls, 'call(|s)')}, "
-        f"{price.tokens} tokens, {usd_text(price.usd)}{paid}{name}"
+        f"{counted(price.tokens, 'token(|s)')}, {usd_text(price.usd)}{paid}{name}"
     )
 
 

@@ -124,7 +124,7 @@ async def lost_items(
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))
         target = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
-        raise UsageError(f"run {reader.meta.run_id} has no job of {target}", hint=f"its jobs: {known}")
+        raise UsageError(f"run {reader.meta.run_id} has no job of {target}", hint=f"jobs of this run: {known}")
     jobs = [await _job_losses(reader, record, records, wanted) for record in chosen]
     return RunLosses(run_id=reader.meta.run_id, jobs=tuple(jobs))
 

@@ -171,7 +171,10 @@ class Report:
         for one in self.jobs:
             if (one.record.benchmark, one.record.provider) == (benchmark, provider):
                 return one
-        raise UsageError(f"run {self.run_id} has no job {benchmark} x {provider}", hint="bench results shows its jobs")
+        raise UsageError(
+            f"run {self.run_id} has no job {benchmark} x {provider}",
+            hint="list the jobs of the run with: bench results RUN_ID",
+        )
 
 
 async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None = None) -> Report:
@@ -236,7 +239,7 @@ def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:
     found = [record for record in every if benchmark is None or record.benchmark.lower() == benchmark.lower()]
     if every and not found:
         known = ", ".join(dict.fromkeys(record.benchmark for record in every))
-        raise UsageError(f"run {reader.meta.run_id} has no job of {benchmark}", hint=f"its benchmarks: {known}")
+        raise UsageError(f"run {reader.meta.run_id} has no job of {benchmark}", hint=f"benchmarks of this run: {known}")
     return found
 
 

@@ -160,15 +160,17 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
     """Return notes on sample memories that a search after the ingest did not find."""
     return [
         *(
-            f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {found} of {looked} sample memories "
+            f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {found} of "
+            f"{counted(looked, 'sample memor(y|ies)')} "
             f"were found before the first "
             "question: the service may have lost acknowledged memories, or may index them later (wait.settle_ms)"
             for partly, corpora, found, looked in _short_of(probes, "found", "looked")
         ),
         *(
-            f"in {fewer} of {counted(corpora, 'corp(us|ora)')}, the service counts {held} memories, but it "
-            f"acknowledged {sent}: it "
-            "lost, dropped or merged some, so searches cannot find them (endpoints.count)"
+            f"in {fewer} of {counted(corpora, 'corp(us|ora)')}, the service counts "
+            f"{counted(held, 'memor(y|ies)')}, but it "
+            f"acknowledged {sent}: the service "
+            "lost, dropped or merged the others, so searches cannot find them (endpoints.count)"
             for fewer, corpora, held, sent in _short_of(probes, "held", "sent")
         ),
         *(

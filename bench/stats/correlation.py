@@ -42,7 +42,7 @@ def _paired(x: Sequence[float], y: Sequence[float]) -> int:
         ValueError: the columns have different lengths, or a number is NaN or infinite.
     """
     if len(x) != len(y):
-        raise ValueError(f"{len(x)} and {len(y)} values cannot be paired: expected the same number")
+        raise ValueError(f"the values cannot be paired: got {len(x)} and {len(y)}, expected the same number")
     if not all(map(math.isfinite, x)) or not all(map(math.isfinite, y)):
         raise ValueError("cannot compute a correlation: a number is not finite")
     return len(x)
@@ -122,7 +122,7 @@ def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
     if there are no items or if ``expected`` is 1.
     """
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} and {len(b)} ratings cannot be paired: expected the same number")
+        raise ValueError(f"the ratings cannot be paired: got {len(a)} and {len(b)}, expected the same number")
     n = len(a)
     if not n:
         return None

@@ -62,7 +62,7 @@ def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Ha
     """
     if len(values) != len(clusters):
         raise ValueError(
-            f"{len(values)} values and {len(clusters)} clusters cannot be paired: expected the same number"
+            f"the values and clusters cannot be paired: got {len(values)} and {len(clusters)}, expected the same number"
         )
     members: dict[Hashable, list[float]] = {}
     start = 0

@@ -199,7 +199,7 @@ def clusters_needed(difference: float, per_cluster: float) -> int | None:
 def differences_of(a: Sequence[float], b: Sequence[float]) -> list[float]:
     """Return a - b for each pair; raise ValueError if the columns have different lengths."""
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} and {len(b)} values cannot be paired: expected the same number")
+        raise ValueError(f"the values cannot be paired: got {len(a)} and {len(b)}, expected the same number")
     return list(map(sub, a, b))
 
 

@@ -103,7 +103,8 @@ class MixedValues:
     def __init__(self, values: Sequence[float], clusters: Sequence[Hashable] | None) -> None:
         if clusters is not None and len(values) != len(clusters):
             raise ValueError(
-                f"{len(values)} values and {len(clusters)} clusters cannot be paired: expected the same number"
+                f"the values and clusters cannot be paired: got {len(values)} and {len(clusters)}, "
+                "expected the same number"
             )
         self.values = values
         self.clusters = clusters

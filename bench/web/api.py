@@ -106,7 +106,10 @@ def _offset(cursor: str) -> int:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
         raise RequestRefused(
-            400, "usage", f"cursor {cursor!r} is not valid for this list", "remove it to start at the first item"
+            400,
+            "usage",
+            f"cursor {cursor!r} is not valid for this list",
+            "remove the cursor, so that the list starts at the first item",
         )
     return int(cursor)
 
@@ -152,7 +155,7 @@ def _limit(text: str) -> int:
         return PAGE_ITEMS
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and 1 <= int(text) <= MOST_ITEMS):
         raise RequestRefused(
-            400, "usage", f"limit={text} is not valid: expected 1 to 500", "remove it for the default 50"
+            400, "usage", f"limit={text} is not valid: expected 1 to 500", "remove the limit (default: 50)"
         )
     return int(text)
 

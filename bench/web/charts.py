@@ -28,6 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from bench.visible import counted
 from bench.web.documents.run_documents import LatencySpread
 from bench.web.formatting import Scale, Tick, anchored, duration, nice_top, plain, scale_from_zero, scale_over, seconds
 
@@ -225,7 +226,7 @@ def _progress_row(name: str, planned: int, steps: Steps, scale: Scale, end: floa
     return ChartRow(
         name=name,
         value=f"{100 * ended / planned:.0f} %",
-        about=f"{name}: {ended} of {planned} items after {seconds(last)}",
+        about=f"{name}: {ended} of {counted(planned, 'item(|s)')} after {seconds(last)}",
         area=_area(planned, steps, scale, end),
     )
 

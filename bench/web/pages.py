@@ -121,7 +121,7 @@ def _searchable(row: ListedRun) -> str:
 async def new(request: web.Request) -> web.Response:
     """Show the form for a new run. If the form is filled in, also show the plan of the run."""
     if request.app[SITE].read_only:
-        raise NotFound("this service is read-only", "start runs with bench serve or bench run")
+        raise NotFound("this service is read-only", "start runs with: bench serve, or bench run")
     return await _form_page(request, flags_of(request.query.items()))
 
 
@@ -256,7 +256,7 @@ async def item(request: web.Request) -> web.Response:
 async def review(request: web.Request) -> web.Response:
     """Show the next answer that a person is to label, without its provider and verdict."""
     if request.app[SITE].read_only:
-        raise NotFound("this service is read-only", "label answers with bench serve or bench review RUN --n 50")
+        raise NotFound("this service is read-only", "label answers with: bench serve, or bench review RUN_ID --n 50")
     return html(request, "review.html", review=await api.review_of_query(request))
 
 
@@ -418,7 +418,7 @@ async def verify(request: web.Request) -> web.Response:
     """
     text = _verify_page()
     if text is None:
-        raise NotFound("this installation has no verify.html", "use bench verify")
+        raise NotFound("this installation has no verify.html", "verify the receipt with: bench verify RECEIPT.json")
     policy = META_POLICY.search(text)
     headers = {"Content-Security-Policy": policy[1]} if policy else {}
     frame = page(request, "frame.html")

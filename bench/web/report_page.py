@@ -25,6 +25,7 @@ from bench.report.outcome_text import RULE_READER, RULE_READER_NOTE
 from bench.report.results_document import MetricDocument
 from bench.report.tables import brief
 from bench.scalars import Json
+from bench.visible import counted
 from bench.web.charts import ReferenceLine, Scatter, intervals, scatter
 from bench.web.documents.item_filter import LOSS_WORDS
 from bench.web.documents.run_documents import LatencySpread, ReportedRun, side_names
@@ -423,4 +424,4 @@ def _loss_sentences(row: ReportRow) -> list[str]:
         return []
     worst = sorted(lost, key=lambda one: -one["count"])[:2]
     causes = [f"{100 * one['count'] / total:.0f} % {one['words']}" for one in worst]
-    return [f"Of the {total} items that {row['name']} lost: {', '.join(causes)}."]
+    return [f"Of {counted(total, 'item(|s)')} that {row['name']} lost: {', '.join(causes)}."]

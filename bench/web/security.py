@@ -86,7 +86,12 @@ def _check_host(request: web.Request, site: Site) -> None:
         )
     origin = request.headers.get("Origin")
     if origin is not None and not _is_from(origin, host):
-        raise RequestRefused(403, "origin", "requests from other sites are refused", "open the page itself")
+        raise RequestRefused(
+            403,
+            "origin",
+            "the request comes from another site and is refused",
+            "open the page at the address of this service",
+        )
 
 
 def _is_from(origin: str, host: str) -> bool:
@@ -128,7 +133,7 @@ async def _check_token(request: web.Request, site: Site) -> None:
         _refuse_access("a token is needed")
     if request.method not in READ_METHODS and not equal_texts(await _csrf(request), secret.csrf):
         raise RequestRefused(
-            403, "csrf", "the form's csrf_token is missing or wrong", "load the page again, then send the form"
+            403, "csrf", 'the "csrf_token" of the form is missing or wrong', "load the page again, then send the form"
         )
 
 
@@ -148,7 +153,7 @@ async def form_of(request: web.Request) -> Form:
     try:
         return await request.post()
     except (ValueError, LookupError) as error:
-        raise RequestRefused(400, "body", "the form cannot be read", "send the form as the page does") from error
+        raise RequestRefused(400, "body", "the form cannot be read", "open the page and send its form") from error
 
 
 def _refuse_access(text: str) -> NoReturn:
@@ -156,5 +161,6 @@ def _refuse_access(text: str) -> NoReturn:
         401,
         "token",
         text,
-        "API: send Authorization: Bearer TOKEN; pages: open the login address once; the token is in the token file",
+        hint="in the browser, open the login address once; in the API, send the header Authorization: Bearer "
+        "TOKEN with the token of the token file",
     )

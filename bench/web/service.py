@@ -276,7 +276,7 @@ class Service:
             status = await reader.status()
         if status.holder is not None:
             raise RequestRefused(
-                409, "locked", f"run {run_id} is locked by {status.holder}", "pause the run there first"
+                409, "locked", f"run {run_id} is locked by {status.holder}", "pause the run in that process first"
             )
         self._enqueue(self.orders.add(order))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -14,17 +15,20 @@ from docs.site.markdown import page, table
 
 LEAD = """\
 All error messages, by package, with their hints. `{name}` is replaced by a value. `{guess}` is empty or suggests a
-similar name, such as `; did you mean "bm25"?`. Some messages begin with a verb, such as `is malformed`. In the output,
-the place (`FILE:LINE`) and the name of a field come before such a message. If a message ends with *not*, the wrong
-value comes after it. A hint such as `A | B` is one of the two, depending on the case. If there is no hint here, the
-program makes it from the place of the error. For the common errors, see [Troubleshooting](../troubleshooting.md)."""
+similar name, such as `; did you mean "bm25"?`. `{field}` is the key or field with the error, or `row` for a whole row.
+The place (`FILE:LINE`) comes before the message. A hint such as `A | B` is one of the two, depending on the case. If
+there is no hint here, the program makes it from the place of the error. For the common errors, see
+[Troubleshooting](../troubleshooting.md)."""
+
+WITHOUT_SUBJECT = re.compile(r"(?:contains|differs|does|has|is|looks|matches|must|names|needs)\b")
+"""the beginning of a message that the program writes after the name of a field"""
 
 SOURCE = Path(bench.__file__).parent
 DEFAULTS = {
     name: cls.default_hint
     for name, cls in vars(errors).items()
     if inspect.isclass(cls) and issubclass(cls, errors.BenchError)
-} | {"UsageError": "bench COMMAND --help shows the flags"}
+} | {"UsageError": "show the flags with: bench COMMAND --help"}
 """class of an error -> its hint when none is given; the command line replaces that of UsageError"""
 
 
@@ -66,7 +70,15 @@ def _messages(file: Path) -> Iterator[tuple[str, str]]:
                     if at_field:
                         default = DEFAULTS["DataError" if "datasets" in file.parts else "MappingError"]
                     own = hints.get(node, "") or _hint(hint, default) if hint is not None else (*texts[1:], default)[0]
-                    yield _cell(texts[0]), _cell(own)
+                    yield _cell(_whole(texts[0], file, at_field=at_field)), _cell(own)
+
+
+def _whole(text: str, file: Path, *, at_field: bool) -> str:
+    """Return a message as a whole sentence, with a placeholder for the field before it and for the value after it."""
+    rows = "datasets" in file.parts
+    if WITHOUT_SUBJECT.match(text) or (at_field and "providers" in file.parts):
+        text = f"{{field}}{'' if rows else ':'} {text}"
+    return f"{text} {{value}}" if text.endswith(", not") else text
 
 
 def _imported_defaults(tree: ast.Module) -> dict[str, str]:

@@ -144,5 +144,5 @@ def test_fork_rejects_flags_that_would_change_stored_results(
 def test_fork_of_a_run_without_stored_results_is_rejected(bench: Bench, phase: str, what: str) -> None:
     bench(*RUN, "--phases", "ingest,index")
     output = bench("fork", "r", "--from", phase, "--run-id", "f", check=2).stderr
-    assert output == f"error: run r has no stored {what}s\nhint: bench run starts a new run\n"
+    assert output == f"error: run r has no stored {what}s\nhint: start a new run with: bench run\n"
     assert not Path("checkpoints/f").exists()

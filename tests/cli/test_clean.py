@@ -191,7 +191,7 @@ def test_clean_with_moved_clears_at_the_new_base_url(
     other = World(workspace=tmp_path, url=fault_server())
     monkeypatch.setenv("FAULT_URL", str(other.url))
     refused = bench("clean", "r", "--yes", check=2).stderr
-    assert "if it is still the same service: bench clean r --moved faulty" in refused
+    assert "if the service only has a new address: bench clean r --moved faulty" in refused
     assert other.calls("clear") == 0
     assert "cleared 2 namespaces" in bench("clean", "--orphans", "--moved", "faulty", "--yes").stderr
     assert (other.calls("clear"), world.calls("clear")) == (2, 0)
@@ -274,7 +274,7 @@ def test_clean_with_forget_clears_the_namespaces_of_the_other_providers(
         (
             ("--moved", "faulty", "--forget", "faulty"),
             "error: --moved and --forget both name faulty\n"
-            "hint: use --moved if the service has moved, --forget if it no longer exists\n",
+            "hint: use --moved if the service has a new address; use --forget if the service no longer exists\n",
         ),
     ],
 )

@@ -161,7 +161,7 @@ def test_results_compare_compares_providers_of_the_named_run(bench: Bench, runs:
 
 def test_results_compare_rejects_an_unknown_provider_and_a_single_side(bench: Bench, runs: None) -> None:
     done = bench("results", "r", "--compare", "bm25", "nobody", check=2)
-    assert done.stderr.startswith("error: run r has no job nobody\nhint: its jobs: demo x bm25")
+    assert done.stderr.startswith("error: run r has no job nobody\nhint: jobs of this run: demo x bm25")
     assert "a comparison needs two sides" in bench("results", "r", "--compare", "bm25", check=2).stderr
 
 

@@ -52,7 +52,11 @@ def test_describe_finds_a_benchmark_provider_or_metric_by_name_or_alias(
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("dmo", 'did you mean "demo"?'), ("bm52", 'did you mean "bm25"?'), ("zzzz", "bench list shows what there is")],
+    [
+        ("dmo", 'did you mean "demo"?'),
+        ("bm52", 'did you mean "bm25"?'),
+        ("zzzz", "list the known names with: bench list"),
+    ],
 )
 def test_describe_of_an_unknown_name_suggests_the_nearest_one(bench: Bench, name: str, hint: str) -> None:
     assert (

@@ -38,11 +38,15 @@ def test_a_gate_accepts_every_alias_of_its_metric(tmp_path: Path, name: str) -> 
 @each_row(
     ("gate", "text", "hint"),
     [
-        ("bleu=0.5", "--min-score bleu: no benchmark of this run computes this metric", "add it with --metrics"),
+        (
+            "bleu=0.5",
+            "--min-score bleu: no benchmark of this run computes this metric",
+            "add the metric with --metrics",
+        ),
         (
             "nonsense=0.5",
             "--min-score nonsense: no benchmark of this run computes this metric",
-            "add it with --metrics",
+            "add the metric with --metrics",
         ),
         ("mrr=high", "--min-score mrr=high: expected a number", "see bench --help"),
         ("mrr=nan", "--min-score mrr=nan: expected a number", "see bench --help"),

@@ -36,7 +36,7 @@ def test_a_command_in_a_workspace_without_runs_hints_at_bench_run(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     if command == "sign":
         bench("keys", "new")
-    assert "hint: start one: bench run" in bench(command, check=2).stderr
+    assert "hint: start a run with: bench run" in bench(command, check=2).stderr
 
 
 def test_sign_without_a_run_signs_the_newest_one(

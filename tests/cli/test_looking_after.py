@@ -75,7 +75,9 @@ def test_status_without_a_run_shows_the_newest(bench: Bench, tmp_path: Path) -> 
 
 
 def test_status_in_a_workspace_without_runs_hints_at_bench_run(bench: Bench) -> None:
-    assert bench("status", check=2).stderr == "error: this workspace has no run yet\nhint: start one: bench run\n"
+    assert (
+        bench("status", check=2).stderr == "error: this workspace has no run yet\nhint: start a run with: bench run\n"
+    )
 
 
 def test_status_reads_a_copied_journal_by_its_path(bench: Bench, tmp_path: Path) -> None:
@@ -178,7 +180,10 @@ def test_clean_does_not_delete_a_running_run(bench: Bench, tmp_path: Path) -> No
     with held(folder):
         output = bench("clean", "r", "--yes", check=6).stderr
         assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
-    assert output == f"error: run r is locked by pid {os.getpid()} on {platform.node()}\nhint: bench pause r first\n"
+    assert (
+        output == f"error: run r is locked by pid {os.getpid()} on {platform.node()}\n"
+        "hint: stop the run first: bench pause r\n"
+    )
     assert folder.is_dir()
 
 
@@ -190,8 +195,8 @@ def test_clean_never_deletes_files_next_to_a_copied_journal(bench: Bench, tmp_pa
     (downloads / "thesis.txt").write_text("mine")
     output = bench("clean", name, "--yes", check=2).stderr
     assert (
-        output == f"error: {name} is not a run of this workspace\nhint: name a run that bench list runs shows; bench "
-        "clean deletes no folder outside the workspace\n"
+        output == f"error: {name} is not a run of this workspace\n"
+        "hint: list the runs of this workspace with: bench list runs\n"
     )
     assert (downloads / "thesis.txt").read_text() == "mine"
 
@@ -210,8 +215,7 @@ def test_merge_rejects_an_invalid_run_id(bench: Bench, tmp_path: Path, into: str
     write(tmp_path)
     output = bench("merge", "r", "--into", into, check=2).stderr
     assert (
-        f"--into {into}: a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot"
-        in output
+        f"--into {into}: a run id has 1 to 100 characters of A-Z a-z 0-9 . _ - and does not begin with a dot" in output
     )
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["r"]
 

@@ -57,7 +57,7 @@ def run_status(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int
     ("error", "code", "text"),
     [
         (UsageError("no such thing", hint="try another"), 2, "error: no such thing\nhint: try another\n"),
-        (UsageError("odd"), 2, "error: odd\nhint: bench status --help shows the flags\n"),
+        (UsageError("odd"), 2, "error: odd\nhint: show the flags with: bench status --help\n"),
         (
             ConfigError("bad key", where="a.yaml:3:5"),
             2,
@@ -75,7 +75,7 @@ def run_status(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int
             OSError(errno.ENOSPC, "No space left on device", "out.csv"),
             3,
             "error: out.csv: No space left on device\n"
-            "hint: make room, then give the command again, or bench resume RUN_ID for a run\n",
+            "hint: make room, then repeat the command; continue a run with: bench resume RUN_ID\n",
         ),
         (
             PermissionError(errno.EACCES, "Permission denied", "out.csv"),
@@ -269,7 +269,7 @@ def test_version_prints_one_line_with_number_commit_and_extras(
     [
         ("rnu", 'did you mean "bench run"?'),
         ("result", 'did you mean "bench results"?'),
-        ("zzzz", "bench --help lists the commands"),
+        ("zzzz", "list the commands with: bench --help"),
     ],
 )
 def test_an_unknown_command_suggests_the_nearest_one(bench: Callable[..., Any], typed: str, hint: str) -> None:
@@ -280,21 +280,21 @@ def test_an_unknown_command_suggests_the_nearest_one(bench: Callable[..., Any], 
 @pytest.mark.parametrize(
     ("arguments", "error", "hint"),
     [
-        (("run", "--limit", "-3"), "--limit", "bench run --help shows the flags"),
-        (("run", "--limit", "1.5"), '--limit: "1.5" is not a whole number', "bench run --help shows the flags"),
-        (("run", "-k", "2.0"), '-k: "2.0" is not a whole number', "bench run --help shows the flags"),
-        (("plan", "--seed", "0x"), '--seed: "0x" is not a whole number', "bench plan --help shows the flags"),
-        (("run", "--metrics"), "--metrics needs a value", "bench run --help shows the flags"),
-        (("run", "--max-cost", "much"), 'unable to convert "much" into float', "bench run --help shows the flags"),
-        (("serve", "--port", "3e3"), '"3e3" is not a whole number', "bench serve --help shows the flags"),
-        (("serve", "--max-runs", "0"), "--max-runs 0: expected at least 1", "bench serve --help shows the flags"),
-        (("score", "x", "--benchmark", "demo", "-k", "1.9"), '"1.9" is no', "bench score --help shows the flags"),
-        (("keys", "revoke", "x", "--from-index", "1.2"), '"1.2" is no', "bench keys --help shows the flags"),
-        (("run", "--nonsense"), "--nonsense", "bench run --help shows the flags"),
-        (("merge", "a"), "--into", "bench merge --help shows the flags"),
-        (("fork", "r"), "--from", "bench fork --help shows the flags"),
-        (("schema", "cat"), "cat", "bench schema --help shows the flags"),
-        (("describe",), "name", "bench describe --help shows the flags"),
+        (("run", "--limit", "-3"), "--limit", "show the flags with: bench run --help"),
+        (("run", "--limit", "1.5"), '--limit: "1.5" is not a whole number', "show the flags with: bench run --help"),
+        (("run", "-k", "2.0"), '-k: "2.0" is not a whole number', "show the flags with: bench run --help"),
+        (("plan", "--seed", "0x"), '--seed: "0x" is not a whole number', "show the flags with: bench plan --help"),
+        (("run", "--metrics"), "--metrics needs a value", "show the flags with: bench run --help"),
+        (("run", "--max-cost", "much"), 'unable to convert "much" into float', "show the flags with: bench run --help"),
+        (("serve", "--port", "3e3"), '"3e3" is not a whole number', "show the flags with: bench serve --help"),
+        (("serve", "--max-runs", "0"), "--max-runs 0: expected at least 1", "show the flags with: bench serve --help"),
+        (("score", "x", "--benchmark", "demo", "-k", "1.9"), '"1.9" is no', "show the flags with: bench score --help"),
+        (("keys", "revoke", "x", "--from-index", "1.2"), '"1.2" is no', "show the flags with: bench keys --help"),
+        (("run", "--nonsense"), "--nonsense", "show the flags with: bench run --help"),
+        (("merge", "a"), "--into", "show the flags with: bench merge --help"),
+        (("fork", "r"), "--from", "show the flags with: bench fork --help"),
+        (("schema", "cat"), "cat", "show the flags with: bench schema --help"),
+        (("describe",), "name", "show the flags with: bench describe --help"),
         (
             ("--display", "loud", "run"),
             "--display loud: expected one of auto, live, plain, json, none",

@@ -48,7 +48,10 @@ def test_a_missing_run_file_lists_the_folder_and_the_existing_run_files(bench: B
     (folder / "nightly.yaml").write_text("limit: 3\n")
     done = bench("run", "--config", "nope.yaml", check=2)
     place, _, names = done.stderr.partition("hint: ")[2].partition(": ")
-    assert place == "give the path of an existing file, the name of a run file in configs/runs, or a shipped one"
+    assert (
+        place == "give the path of an existing file, the name of a run file in configs/runs, or the name "
+        "of a shipped run file"
+    )
     assert "nightly" in names.strip().split(", ")
 
 
@@ -109,7 +112,7 @@ def test_output_of_child_processes_is_not_in_the_json_event_stream(tmp_path: Pat
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--rate", "bm52.add=5/s"), "no job of this run has this endpoint"),
+        (("--rate", "bm52.add=5/s"), 'no job of this run uses the endpoint "bm52.add"'),
         (("--answer-prompt", "nowhere.txt"), "no such prompt file: nowhere.txt"),
     ],
 )

@@ -292,7 +292,7 @@ def test_dispute_of_two_sides_names_the_leader_and_accepts_a_receipt(
         ),
         (("r", *TWO[:3]), "needs at least 2 values of --judge-prompt, got 0"),
         (TWO, "no answers were given"),
-        (("x.json", *TWO), "does not contain the name of its benchmark"),
+        (("x.json", *TWO), "does not name its benchmark"),
         (("x.json", *TWO, "--benchmark", "demo"), "no row has the fields of a known format"),
     ],
 )

@@ -67,7 +67,7 @@ def test_roles_are_separated_by_spaces_or_commas(names: list[str] | None, roles:
 def test_an_unknown_role_is_rejected_with_the_known_ones(names: list[str], word: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_roles(names)
-    assert (str(caught.value), caught.value.hint) == (f"unknown role {word}", "the roles are receipt and log")
+    assert (str(caught.value), caught.value.hint) == (f"unknown role {word}", 'use the role "receipt" or "log"')
 
 
 @each_row(("value", "text"), [(None, ""), (0, "0"), ("x", "x"), (["a", "b"], "a, b"), ([], "")])
@@ -136,7 +136,7 @@ def test_sign_of_a_job_without_ended_items_exits_4_with_reason_and_hint(bench: B
     done = bench("sign", "r", check=None)
     assert done.returncode != 0
     assert done.stdout == "refused  demo x no-memory  zero_items: no item has ended yet\n"
-    assert (done.returncode, done.stderr) == (4, "hint: bench results shows the state of the job\n")
+    assert (done.returncode, done.stderr) == (4, "hint: show the state of the job with: bench results RUN_ID\n")
 
 
 def test_sign_with_provider_signs_only_the_jobs_of_that_provider(bench: Bench, keys: Path) -> None:

@@ -120,7 +120,7 @@ def test_J5_an_incomplete_line_elsewhere_is_an_error_with_its_line(bench: Bench,
     path = tmp_path / "theirs.jsonl"
     path.write_bytes(b'{"item": "irena-q01", "ans\n{"item": "irena-q02", "answer": "x"}\n')
     refused = bench("score", str(path), "--benchmark", "demo", check=2)
-    assert "theirs.jsonl:1: this is not JSON" in refused.stderr
+    assert "theirs.jsonl:1: the line is not JSON" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_J5_an_incomplete_line_elsewhere_is_an_error_with_its_line(bench: Bench,
         (("irena-q01 Q0 s1:2 one 0.5 me",), "theirs:1: rank and score must be numbers"),
         (("irena-q01 Q0 s1:2 1 nan me",), "theirs:1: the score"),
         (("irena-q01 Q0 s1:2 1 2 me", "irena-q01 Q0 s1:2 2 1 me"), "theirs:2: hit"),
-        (({"item": "irena-q01", "answer": "x"}, '{"item":'), "theirs:2: this is not JSON"),
+        (({"item": "irena-q01", "answer": "x"}, '{"item":'), "theirs:2: the line is not JSON"),
         (({"item": "irena-q01", "answer": "x"}, "[1]"), "theirs:2: a row must be a JSON object"),
         (({"item": "irena-q01", "answer": "x"}, {"item": "irena-q01", "answer": "y"}), "theirs:2: item"),
         (({"item": "irena-q01", "hit": ["s1"]},), 'theirs:1: unknown key "hit"'),

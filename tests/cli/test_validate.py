@@ -46,7 +46,10 @@ def test_notes_on_shipped_configs_are_grouped_by_kind_and_complete_in_json(bench
         ({"metrics": "[{name: m, method: custom, evaluator: './mine.py:Mine'}]"}, "6:11: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: custom, customEvaluator: './mine.py:Mine'}"}, "5:30: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: exact-match, pack: nope@1}"}, "nope@1"),
-        ({"evaluation": "{method: exact-match, pack: longmemeval@1}"}, "5:14: evaluation.method is fixed by the pack"),
+        (
+            {"evaluation": "{method: exact-match, pack: longmemeval@1}"},
+            '5:14: "evaluation.method" is fixed by the pack',
+        ),
         ({"evaluation": "{method: llm-judge, pack: longmemeval@1, judgePrompts: {default: x}}"}, "is fixed by"),
         ({"evaluation": "{method: exact-match}\noverlay: gone"}, "6:1: there is no overlay overlays/gone.yaml"),
     ],

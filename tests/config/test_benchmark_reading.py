@@ -298,7 +298,7 @@ def test_a_missing_prompt_file_error_names_the_searched_folders(home: Home) -> N
     with pytest.raises(ConfigError) as caught:
         home.read(path)
     assert str(caught.value) == 'configs/benchmarks/b.yaml:5:65: the file "no.txt" is not there'
-    assert caught.value.hint == f"put it into {home.folder} or {home.root}"
+    assert caught.value.hint == f"put the file into {home.folder} or {home.root}"
 
 
 def test_a_prompt_file_that_is_not_UTF8_is_an_error(home: Home) -> None:

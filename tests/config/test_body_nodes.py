@@ -159,7 +159,7 @@ def test_uses_gives_the_place_of_each_variable() -> None:
             {"a": "@.id"},
             '"@.id" can be used only inside $each',
             ("a",),
-            "move it into $do: there, @ is the current element of $each",
+            "move this path into $do, where @ is the current element of $each",
         ),
         ({"$each": "items", "$do": 1}, "$each needs a JSONPath to a list, such as $.items", ("$each",), None),
         (

@@ -241,14 +241,19 @@ def test_a_shadowed_shipped_file_is_listed_but_not_found_by_name(tmp_path: Path)
             "providers",
             "chrmoa",
             'there is no provider "chrmoa"; did you mean "chroma"?',
-            "bench list providers shows the known ones",
+            "list the known providers with: bench list providers",
         ),
-        ("benchmarks", "zzzzzz", 'there is no benchmark "zzzzzz"', "bench list benchmarks shows the known ones"),
+        (
+            "benchmarks",
+            "zzzzzz",
+            'there is no benchmark "zzzzzz"',
+            "list the known benchmarks with: bench list benchmarks",
+        ),
         (
             "runs",
             "nightli",
             'there is no run "nightli"; did you mean "nightly"?',
-            "bench list runs shows the known ones",
+            "list the known runs with: bench list runs",
         ),
     ],
 )

@@ -138,7 +138,7 @@ def test_an_overlay_may_name_the_content_sha256_of_the_data(load: Load, tmp_path
             "id: q1",
             "id: q9",
             'overlays/audit.yaml:5:6: b has no item "q9"',
-            "bench describe b --items shows the ids",
+            "list the ids with: bench describe b --items",
         ),
         (
             "benchmark: b",
@@ -164,7 +164,7 @@ def test_an_overlay_of_other_data_is_refused_with_both_sha256(load: Load) -> Non
         "configs/benchmarks/overlays/audit.yaml:2:1: the overlay is for the dataset with sha256 cd, but the "
         "dataset of this run has "
     )
-    assert caught.value.hint == "use an overlay that was made for this dataset, or run without an overlay"
+    assert caught.value.hint == "use an overlay for this dataset, or run without an overlay"
 
 
 def test_every_unknown_item_of_an_overlay_is_reported(load: Load) -> None:

@@ -73,7 +73,7 @@ def test_a_path_below_the_working_directory_is_shown_relative_to_it(
 @each_row(
     ("content", "message", "hint"),
     [
-        (b"a: \xff\n", "not UTF-8 at byte 3", "save it as UTF-8"),
+        (b"a: \xff\n", "not UTF-8 at byte 3", "save the file as UTF-8"),
         (
             b"#" * (MAX_BYTES + 1),
             "the config has 2,000,001 bytes, expected at most 2,000,000",

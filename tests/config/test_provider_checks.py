@@ -47,8 +47,9 @@ def test_an_unknown_durability_is_refused_with_the_known_ones(tmp_path: Path) ->
     text = "name: acme\ntype: local\nadapter: some.where:Thing\nlocal: {durability: forever}\n"
     expected = '4:9: local.durability must be "process", "file" or "service", not "forever"'
     hint = (
-        "write process if the memories end with the process, file if they are in the run's folder, "
-        "service if they are elsewhere"
+        'write "process" if the memories exist only in the process, "file" if the memories are in the '
+        "folder of the run, "
+        '"service" if the memories are elsewhere'
     )
     assert refused(text, tmp_path) == [(expected, hint)]
 
@@ -112,7 +113,7 @@ def test_a_password_in_a_database_url_is_refused(tmp_path: Path) -> None:
         (
             "name: acme",
             "name: other",
-            [('1:1: name "other" differs from the file name "acme"', "give both the same name")],
+            [('1:1: name "other" differs from the file name "acme"', "give the config and its file the same name")],
         ),
         (
             "connection: {baseUrl: https://acme.test}",
@@ -190,7 +191,7 @@ def test_a_password_in_a_database_url_is_refused(tmp_path: Path) -> None:
         (
             '  clear: {method: DELETE, path: "/u/${runTag}"}\n',
             "",
-            [("4:1: endpoints.clear is missing", "add it, or set capabilities: {clear: false}")],
+            [("4:1: endpoints.clear is missing", "add endpoints.clear, or set capabilities: {clear: false}")],
         ),
         (
             'contentField: "$.t"}',
@@ -328,12 +329,12 @@ def test_each_built_in_adapter_is_accepted(tmp_path: Path, name: str) -> None:
         (
             "./own.ts:Own",
             'adapter "./own.ts:Own" is not a Python file',
-            "write it in Python (./file.py:Class), or serve it over HTTP or MCP",
+            "write the adapter in Python (./file.py:Class), or serve the memory system over HTTP or MCP",
         ),
         (
             "own.js",
             'adapter "own.js" is not a Python file',
-            "write it in Python (./file.py:Class), or serve it over HTTP or MCP",
+            "write the adapter in Python (./file.py:Class), or serve the memory system over HTTP or MCP",
         ),
         ("builtin:bm52", 'no built-in provider "bm52"; did you mean "bm25"?', f"known: {', '.join(BUILT_IN)}"),
         ("builtin", 'no built-in provider ""', f"known: {', '.join(BUILT_IN)}"),

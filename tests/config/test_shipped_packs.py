@@ -133,9 +133,9 @@ def child(folder: Path, text: str, parent: str) -> BenchmarkConfig:
 def test_a_child_may_not_change_keys_that_its_pack_fixes(tmp_path: Path, parent: str, text: str, key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         pack_of(child(tmp_path, text, parent), tmp_path)
-    assert caught.value.message == f"{key} is fixed by the pack {parent}@1"
+    assert caught.value.message == f'"{key}" is fixed by the pack {parent}@1'
     assert caught.value.where is not None and "mine.yaml:3:" in caught.value.where
-    assert caught.value.hint == "remove the key, or use your own prompts without the pack"
+    assert caught.value.hint == "remove the key, or remove the pack and use your own prompts"
 
 
 def test_a_child_without_the_pack_may_change_every_key(tmp_path: Path) -> None:

@@ -84,12 +84,12 @@ def test_a_YAML_1_2_scalar_has_its_type(text: str, expected: object) -> None:
 @each_row(
     ("text", "message", "hint"),
     [
-        ("k: 0b101\n", "x.yaml:1:4: 0b101 is not a number", "put it in quotes if it is text"),
-        ("k: 1__0\n", "x.yaml:1:4: 1__0 is not a number", "put it in quotes if it is text"),
-        ("k: .nan\n", "x.yaml:1:4: .nan is not a finite number", "put it in quotes if it is text"),
-        ("k: -.inf\n", "x.yaml:1:4: -.inf is not a finite number", "put it in quotes if it is text"),
-        ("k: 1e999\n", "x.yaml:1:4: 1e999 is not a finite number", "put it in quotes if it is text"),
-        ("k: !!float x\n", "x.yaml:1:4: x is not a finite number", "put it in quotes if it is text"),
+        ("k: 0b101\n", "x.yaml:1:4: 0b101 is not a number", "put the value in quotes if it is a text"),
+        ("k: 1__0\n", "x.yaml:1:4: 1__0 is not a number", "put the value in quotes if it is a text"),
+        ("k: .nan\n", "x.yaml:1:4: .nan is not a finite number", "put the value in quotes if it is a text"),
+        ("k: -.inf\n", "x.yaml:1:4: -.inf is not a finite number", "put the value in quotes if it is a text"),
+        ("k: 1e999\n", "x.yaml:1:4: 1e999 is not a finite number", "put the value in quotes if it is a text"),
+        ("k: !!float x\n", "x.yaml:1:4: x is not a finite number", "put the value in quotes if it is a text"),
         ("k: !!bool maybe\n", 'x.yaml:1:4: "maybe" is not a YAML 1.2 bool', "write true, false or null, or use quotes"),
         ("k: !!null x\n", 'x.yaml:1:4: "x" is not a YAML 1.2 null', "write true, false or null, or use quotes"),
         (

@@ -94,7 +94,7 @@ async def test_a_given_file_that_does_not_exist_is_reported(config, workspace, t
     with pytest.raises(DataError) as caught:
         await run(config(), workspace.root, "", source=str(tmp_path / name))
     assert str(caught.value) == f"{tmp_path / name}: the file is not there"
-    assert caught.value.hint == "check --from"
+    assert caught.value.hint == "correct the path after --from"
 
 
 async def test_a_failed_copy_discards_an_interrupted_download(hub, config, workspace, tmp_path, monkeypatch) -> None:

@@ -173,7 +173,7 @@ def test_missing_local_data_is_reported_with_the_searched_folders(workspace: Wor
     with pytest.raises(DataError) as caught:
         open_benchmark(workspace.config("b"), workspace.root)
     assert str(caught.value) == f'{path}:3:21: the data file "./d.jsonl" is not there'
-    assert caught.value.hint == f"put it into {path.parent} or {workspace.root}"
+    assert caught.value.hint == f"put the file into {path.parent} or {workspace.root}"
 
 
 def test_a_file_with_unreadable_bytes_is_reported(workspace: Workspace) -> None:

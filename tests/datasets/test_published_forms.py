@@ -265,7 +265,7 @@ def test_where_selects_rows_and_the_counts_are_noted(workspace: Workspace, where
 
 def test_where_is_refused_if_it_excludes_all_rows_or_compares_no_number(workspace: Workspace) -> None:
     data = {**BASE["data"], "where": {"q": "x"}}  # type: ignore[dict-item]
-    assert "data.where (q) excludes all 1" in refusal(workspace, [ROW], data=data)
+    assert "data.where (q) excludes every row, 1" in refusal(workspace, [ROW], data=data)
     data = {**BASE["data"], "where": {"a": {"above": 0}}}  # type: ignore[dict-item]
     assert "a is not a number, but data.where compares it with a number: " in refusal(workspace, [ROW], data=data)
 
@@ -412,7 +412,7 @@ def test_questions_where_excludes_questions_and_notes_how_many(workspace: Worksp
     assert "schema.questions.where excludes 1 question" in dataset.notes
     nested["where"] = {"ok": "maybe"}
     expected = refusal(workspace, [{**ROW, "qa": asked}], schema=schema)
-    assert "schema.questions.where (ok) excludes all 2" in expected
+    assert "schema.questions.where (ok) excludes every question, 2" in expected
 
 
 def test_rubric_points_may_be_objects_selected_by_where(workspace: Workspace) -> None:

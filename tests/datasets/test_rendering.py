@@ -276,7 +276,7 @@ def test_an_unknown_item_or_corpus_is_refused_with_a_hint(chat, what: str) -> No
     with pytest.raises(UsageError) as caught:
         dataset.item("q9") if what == "item" else dataset.corpus("q9")
     assert str(caught.value) == f'chat has no {what} "q9"'
-    assert caught.value.hint == "bench describe chat --items shows the ids"
+    assert caught.value.hint == "list the ids with: bench describe chat --items"
     assert list(dataset.items_of("q9")) == []
 
 

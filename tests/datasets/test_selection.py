@@ -187,12 +187,12 @@ def test_parts_are_selected_separately_and_combined() -> None:
 @each_row(
     ("selection", "hint"),
     [
-        (Selection(items=("i99",)), "bench describe toy --items shows the ids"),
-        (Selection(items_of=("z",)), "bench describe toy --items shows the ids"),
+        (Selection(items=("i99",)), "list the ids with: bench describe toy --items"),
+        (Selection(items_of=("z",)), "list the ids with: bench describe toy --items"),
         (Selection(question_types=("z",)), "types: a, b"),
-        (Selection(start=5, end=4), "the first position is 1, and both ends are included"),
-        (Selection(shard=(0, 3)), "shards are 1/N to N/N"),
-        (Selection(shard=(1, 3), end=4), "give one of them"),
+        (Selection(start=5, end=4), "use positions from 1; both ends are included"),
+        (Selection(shard=(0, 3)), "write a shard from 1/N to N/N"),
+        (Selection(shard=(1, 3), end=4), "remove one of the two"),
     ],
 )
 def test_an_invalid_selection_has_a_hint(selection: Selection, hint: str) -> None:

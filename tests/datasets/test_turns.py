@@ -147,7 +147,7 @@ def test_an_itemSchema_key_that_no_turn_has_is_reported_in_the_config(workspace:
     text = 'schema.context.itemSchema.caption names "$.captain", but no turn has this field; did you mean "caption"?'
     assert caught.value.message == text
     assert str(caught.value.where).startswith(f"{workspace.root}/configs/benchmarks/t.yaml:9:")
-    assert caught.value.hint == "correct the path, or remove it"
+    assert caught.value.hint == "correct the path, or remove the key"
 
 
 def test_itemSchema_keys_are_not_checked_if_there_are_no_turn_objects(workspace: Workspace) -> None:

@@ -43,7 +43,7 @@ def test_each_metric_is_in_the_reference() -> None:
 def test_error_messages_are_listed_with_hint_and_values_of_constants() -> None:
     page = made("messages.md")
     assert "| the YAML aliases expand to more than 10000 nodes | write the values out, without aliases |" in page
-    assert "| limit={text} is not valid: expected 1 to 500 | remove it for the default 50 |" in page
+    assert "| limit={text} is not valid: expected 1 to 500 | remove the limit (default: 50) |" in page
     assert "| write ${{name}\\|default:''} |" in page
 
 

@@ -44,11 +44,11 @@ def test_a_row_has_hits_an_answer_or_both(tmp_path: Path) -> None:
 @each_row(
     ("line", "message"),
     [
-        ('{"item": "q2", "hits": ["a"]', "this is not JSON: "),
+        ('{"item": "q2", "hits": ["a"]', "the line is not JSON: "),
         ("[1]", "a row must be a JSON object"),
         ('"q2"', "a row must be a JSON object"),
         ("null", "a row must be a JSON object"),
-        ("[" * 100_000, "this is not JSON: "),
+        ("[" * 100_000, "the line is not JSON: "),
         ('{"item": "q2", "hit": ["a"]}', 'unknown key "hit"'),
         ('{"hits": ["a"]}', '"item" must be the id of an item'),
         ('{"item": "", "hits": ["a"]}', '"item" must be the id of an item'),
@@ -57,8 +57,8 @@ def test_a_row_has_hits_an_answer_or_both(tmp_path: Path) -> None:
         ('{"item": ["q2"], "hits": ["a"]}', '"item" must be the id of an item'),
         ('{"item": "q2", "hits": ["a"], "answer": 3}', '"answer" must be text'),
         ('{"item": "q2", "hits": ["a"], "answer": ["x"]}', '"answer" must be text'),
-        ('{"item": "q2"}', "the row has neither hits nor answer"),
-        ('{"item": "q2", "hits": null, "answer": null}', "the row has neither hits nor answer"),
+        ('{"item": "q2"}', 'the row has neither "hits" nor "answer"'),
+        ('{"item": "q2", "hits": null, "answer": null}', 'the row has neither "hits" nor "answer"'),
         ('{"item": "q2", "hits": "a"}', '"hits" must be a list of ids, or of lists of ids'),
         ('{"item": "q2", "hits": {"a": 1}}', '"hits" must be a list of ids, or of lists of ids'),
         ('{"item": "q2", "hits": [null]}', '"hits" must be a list of ids, or of lists of ids'),
@@ -161,12 +161,12 @@ def test_a_last_line_without_a_line_end_is_read(tmp_path: Path) -> None:
     path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2", "answer": "y"}')
     assert [one.item for one in read_external(path)] == ["q1", "q2"]
     path = file_of(tmp_path, '{"item": "q1", "answer": "x"}\n{"item": "q2"}')
-    with pytest.raises(DataError, match="neither hits nor answer"):
+    with pytest.raises(DataError, match='neither "hits" nor "answer"'):
         read_external(path)
 
 
 def test_an_incomplete_only_line_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="this is not JSON"):
+    with pytest.raises(DataError, match="the line is not JSON"):
         read_external(file_of(tmp_path, '{"item": "q1", "ans'))
 
 
@@ -177,7 +177,7 @@ def test_text_that_is_not_utf_8_is_an_error_with_its_line(tmp_path: Path, line: 
     path = file_of(tmp_path, b"".join(lines))
     with pytest.raises(DataError) as refused:
         read_external(path)
-    assert (refused.value.message, refused.value.where) == ("this is not UTF-8 text", f"{path}:{line}")
+    assert (refused.value.message, refused.value.where) == ("the file is not UTF-8 text", f"{path}:{line}")
     assert refused.value.hint == "save the file as UTF-8"
 
 

@@ -117,7 +117,7 @@ async def test_a_file_with_all_items_makes_a_complete_run(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("item", "hint"),
-    [("c0q9", 'did you mean "c0q'), ("entirely-else", "bench describe facts --items shows them")],
+    [("c0q9", 'did you mean "c0q'), ("entirely-else", "list the ids with: bench describe facts --items")],
 )
 def test_an_unknown_item_suggests_the_nearest_one(world: World, item: str, hint: str) -> None:
     with pytest.raises(DataError) as refused:
@@ -129,8 +129,8 @@ def test_an_unknown_item_suggests_the_nearest_one(world: World, item: str, hint:
 def test_sessions_and_turns_in_one_file_are_rejected(world: World) -> None:
     with pytest.raises(DataError) as refused:
         planned(world, [row("c0q0", "c0t0"), row("c1q0", "c1t1", "answer_1_0", line=2)])
-    assert refused.value.message == '"answer_1_0" is a session, but the hits before it are turns'
-    assert (refused.value.where, refused.value.hint) == ("theirs:2", "rank sessions or turns in one file, not both")
+    assert refused.value.message == 'hit "answer_1_0" is a session, but the hits before this hit are turns'
+    assert (refused.value.where, refused.value.hint) == ("theirs:2", "rank only sessions or only turns in one file")
 
 
 def test_a_turn_in_a_ranking_of_sessions_counts_as_its_session(world: World) -> None:

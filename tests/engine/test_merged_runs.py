@@ -158,7 +158,9 @@ async def test_a_merged_run_rejects_another_range(world: World, flag: dict[str, 
         await world.resume("whole", **flag)
     (name,) = flag
     assert str(refused.value) == f"--{name} of run whole cannot change"
-    assert refused.value.hint == "start a new run with that value; bench merge combines runs of different ranges"
+    assert (
+        refused.value.hint == "start a new run with the new value; combine runs of different ranges with: bench merge"
+    )
 
 
 async def test_a_rescore_of_a_merged_run_scores_each_part(world: World) -> None:

@@ -18,7 +18,7 @@ from bench.journal import Journal, Reader, RunState
 from bench.model import State
 from tests.small_world import World
 
-SHOWS = "bench list runs shows the runs of this workspace"
+SHOWS = "list the runs of this workspace with: bench list runs"
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ async def test_range_and_run_id_of_a_run_cannot_change(world: World, flag: dict[
     error = await refused(world, **flag)
     assert (error.message, error.hint) == (
         message,
-        "start a new run with that value; bench merge combines runs of different ranges",
+        "start a new run with the new value; combine runs of different ranges with: bench merge",
     )
 
 
@@ -220,7 +220,7 @@ async def test_a_cluster_run_cannot_be_resumed_without_its_cluster(world: World)
     with pytest.raises(UsageError) as error:
         await world.resume("mine")
     assert error.value.message == "run mine is distributed over several workers and has not ended"
-    assert error.value.hint == "finish it first: bench resume mine"
+    assert error.value.hint == "finish the run first: bench resume mine"
 
 
 async def test_the_journal_stores_request_and_metadata_of_the_run(world: World) -> None:
@@ -240,7 +240,7 @@ async def test_a_setting_unknown_to_this_version_is_a_JournalError(world: World)
         connection.commit()
     with pytest.raises(JournalError) as error:
         await planned(world)
-    assert error.value.message == 'run mine has a setting that is unknown to this version: "telepathy"'
-    assert error.value.hint == "continue with the version of bench that started the run"
+    assert error.value.message == 'run mine has the setting "telepathy", which this version of bench does not know'
+    assert error.value.hint == "resume the run with the version of bench that started it"
     with pytest.raises(JournalError, match="telepathy"):
         await rescored_plan("mine", catalog=Catalog.load(world.workspace), flags={}, environment=world.environment)

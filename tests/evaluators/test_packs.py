@@ -86,7 +86,7 @@ def test_an_unknown_pack_is_refused_with_a_suggestion() -> None:
 def test_a_sealed_key_may_not_be_changed() -> None:
     pack = load_pack("longmemeval@1")
     check_sealed(pack, {"evaluation.judge.model": "b.yaml:4:1"})
-    with pytest.raises(ConfigError, match=r"evaluation\.judgePrompts\.default is fixed by the pack longmemeval@1"):
+    with pytest.raises(ConfigError, match=r'"evaluation\.judgePrompts\.default" is fixed by the pack longmemeval@1'):
         check_sealed(pack, {"evaluation.judgePrompts.default": "b.yaml:5:1"})
 
 

@@ -320,13 +320,13 @@ def wrong(name: str, key: str, value: object) -> ConfigError:
 @each_row("value", ["0.5", True, None, [1]])
 @each_row(("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in NUMBERS])
 def test_a_number_option_must_be_a_number(name: str, key: str, value: object) -> None:
-    assert wrong(name, key, value).message == f"evaluator {name}: {key} must be a number, not {value!r}"
+    assert wrong(name, key, value).message == f'evaluator {name}: "{key}" must be a number, not {value!r}'
 
 
 @each_row("value", ["yes", 1, None])
 @each_row(("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in FLAGS])
 def test_a_flag_option_must_be_a_boolean(name: str, key: str, value: object) -> None:
-    assert wrong(name, key, value).message == f"evaluator {name}: {key} must be true or false, not {value!r}"
+    assert wrong(name, key, value).message == f'evaluator {name}: "{key}" must be true or false, not {value!r}'
 
 
 @each_row(

@@ -341,7 +341,7 @@ async def test_a_message_with_a_client_uuid_blocks_the_queue_of_graphiti(shared:
         async with opened_at("graphiti", fake, tmp_path) as provider:
             space = Space(namespace="n", run_id="r", benchmark="b", corpus="c")
             ingested = await provider.ingest(space, [MEMORY])
-            assert (await provider.ready(space, ingested)).detail == "0 of 1 memories there"
+            assert (await provider.ready(space, ingested)).detail == "0 of 1 memory there"
 
 
 async def test_equal_ids_in_two_namespaces_of_the_agent_memory_server_are_separate(tmp_path: Path) -> None:

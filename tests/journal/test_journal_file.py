@@ -114,7 +114,7 @@ async def test_the_second_of_two_concurrent_creates_is_a_usage_error(tmp_path: P
     refused = [one for one in results if one is not None]
     assert len(refused) == 1
     assert isinstance(refused[0], UsageError)
-    assert refused[0].hint == "bench resume r continues it; for a new run choose another id"
+    assert refused[0].hint == "continue the run with bench resume r, or choose another id for a new run"
     assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
 
 

@@ -26,7 +26,7 @@ def error_of(entry: object, folder: Path = Path(), **more: object) -> tuple[str,
 
 NUMBER = "use a number in 0..1"
 VARIANTS = 'use "any", "fraction", "all" or "capped"'
-KEYS = "a metric has name, method, config, breakdown, evaluator"
+KEYS = "known keys: name, method, config, breakdown, evaluator"
 
 
 @each_row(
@@ -34,11 +34,11 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
     [
         # names
         ("rouge", 'unknown metric "rouge"; did you mean "rouge_l"?', 'did you mean "rouge_l"?'),
-        ("", 'unknown metric ""', "bench list metrics shows the known names"),
-        ("zzz", 'unknown metric "zzz"', "bench list metrics shows the known names"),
+        ("", 'unknown metric ""', "list the known metrics with: bench list metrics"),
+        ("zzz", 'unknown metric "zzz"', "list the known metrics with: bench list metrics"),
         ("mrr@0", 'metric "mrr_at_0": K must be 1 or more', 'write "ndcg_at_10", or give k'),
         ("rouge_l@5", 'metric "rouge_l" has no cutoff K', 'write "rouge_l"'),
-        ("hit@9999999999", 'unknown metric "hit_at_9999999999"', "bench list metrics shows the known names"),
+        ("hit@9999999999", 'unknown metric "hit_at_9999999999"', "list the known metrics with: bench list metrics"),
         # numbers
         (
             {"name": "accuracy", "config": {"threshold": "high"}},
@@ -143,13 +143,13 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         ({"name": "rouge_l", "config": {"k": 1}}, 'metric "rouge_l" has no parameter "k"', 'did you mean "variant"?'),
         (
             {"name": "recall_all@5", "config": {"variant": "any"}},
-            "metric \"recall_all_at_5\": variant = 'any', but its name already sets 'all'",
-            "remove variant, or choose the name that sets the value you want",
+            "metric \"recall_all_at_5\": variant = 'any', but the name of the metric already sets 'all'",
+            'remove "variant", or choose the name of the metric that sets the wanted value',
         ),
         (
             {"name": "hit@5", "config": {"k": 3}},
-            'metric "hit_at_5": k = 3, but its name already sets 5',
-            "remove k, or write the K that you want in the name",
+            'metric "hit_at_5": k = 3, but the name of the metric already sets 5',
+            'remove "k", or write the wanted K in the name',
         ),
         (
             {"name": "hit", "config": {"k": "ten"}},
@@ -191,11 +191,11 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         (
             {"name": "map", "method": "llm_judge"},
             'metric "map" cannot have a method',
-            "remove method, or use accuracy",
+            'remove "method", or use the metric "accuracy"',
         ),
         (
             {"name": "mine", "method": "custom"},
-            'metric "mine": method custom needs the key evaluator',
+            'metric "mine": method "custom" needs the key "evaluator"',
             "write evaluator: ./file.py:Class",
         ),
         ({"name": "token_f1", "method": "bert"}, 'unknown metric "token_f1.bert"', None),
@@ -212,7 +212,7 @@ def test_breakdown_must_be_question_type_or_a_dimension_of_the_data() -> None:
     text = 'metric "accuracy": unknown breakdown "speeker"'
     entry = {"name": "accuracy", "breakdown": "speeker"}
     assert error_of(entry, dimensions=["speaker"]) == (text, PLACE, 'did you mean "speaker"?')
-    assert error_of(entry, dimensions=[]) == (text, PLACE, "write question_type or a metadata key")
+    assert error_of(entry, dimensions=[]) == (text, PLACE, 'write "question_type" or a metadata key')
     for always in ("question_type", "questionType", "category", "speaker"):
         assert open_metrics([{"name": "accuracy", "breakdown": always}], k=5, folder=Path(), dimensions=["speaker"])
 
@@ -238,18 +238,18 @@ CLASS = "./m.py:C"
             "correct the file",
         ),
         ("1 +", CLASS, "./m.py:C cannot be imported: SyntaxError: invalid syntax (m.py, line 1)", "correct the file"),
-        ("class C: pass", CLASS, "metric ./m.py:C has no name", "see docs/add-a-metric.md"),
+        ("class C: pass", CLASS, "metric ./m.py:C has no name", "write the class as in docs/add-a-metric.md"),
         (
             "class C: name = 'x'",
             CLASS,
             "metric ./m.py:C has no definition",
-            "see docs/add-a-metric.md",
+            "write the class as in docs/add-a-metric.md",
         ),
         (
             "class C: name = definition = 'x'",
             CLASS,
             "metric ./m.py:C has no score",
-            "see docs/add-a-metric.md",
+            "write the class as in docs/add-a-metric.md",
         ),
         (
             "class C:\n  name = definition = score = 'x'\n  category = 'speed'",
@@ -261,7 +261,7 @@ CLASS = "./m.py:C"
             "class C:\n  def __init__(self, must): pass",
             CLASS,
             "metric ./m.py:C: C.__init__() missing 1 required positional argument: 'must'",
-            "write only parameters of the metric's class in its config",
+            "remove the parameters that the metric's class does not accept",
         ),
     ],
 )
@@ -279,7 +279,7 @@ def test_a_config_parameter_that_the_class_does_not_accept_is_an_error(tmp_path:
     (tmp_path / "m.py").write_text("class C:\n  name = definition = score = 'x'\n", encoding="utf-8")
     text, where, hint = error_of({"name": "mine", "evaluator": CLASS, "config": {"bonus": 1}}, tmp_path)
     assert (text, where) == ("metric ./m.py:C: C() takes no arguments", PLACE)
-    assert hint == "write only parameters of the metric's class in its config"
+    assert hint == "remove the parameters that the metric's class does not accept"
 
 
 def test_two_configs_for_one_evaluator_class_are_an_error(tmp_path: Path) -> None:

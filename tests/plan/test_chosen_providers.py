@@ -77,45 +77,57 @@ def test_a_workspace_config_replaces_a_built_in_provider(world: World) -> None:
 @pytest.mark.parametrize(
     ("names", "message", "hint"),
     [
-        (["bm26"], 'there is no provider "bm26"; did you mean "bm25"?', "bench list providers shows the known ones"),
-        (["qqqqqqqq"], 'there is no provider "qqqqqqqq"', "bench list providers shows the known ones"),
-        ([""], 'there is no provider ""', "bench list providers shows the known ones"),
-        (["bm25", "bm25"], 'provider "bm25" is named twice', "name it once, or write bm25@a and bm25@b for variants"),
-        (["bm25", "Bm25"], 'provider "bm25" is named twice', "name it once, or write bm25@a and bm25@b for variants"),
+        (
+            ["bm26"],
+            'there is no provider "bm26"; did you mean "bm25"?',
+            "list the known providers with: bench list providers",
+        ),
+        (["qqqqqqqq"], 'there is no provider "qqqqqqqq"', "list the known providers with: bench list providers"),
+        ([""], 'there is no provider ""', "list the known providers with: bench list providers"),
+        (
+            ["bm25", "bm25"],
+            'provider "bm25" is named twice',
+            "name the provider once, or write bm25@a and bm25@b for variants",
+        ),
+        (
+            ["bm25", "Bm25"],
+            'provider "bm25" is named twice',
+            "name the provider once, or write bm25@a and bm25@b for variants",
+        ),
         (
             ["bm25", "random", "local-baseline"],
             'provider "bm25" is named twice',
-            "name it once, or write bm25@a and bm25@b for variants",
+            "name the provider once, or write bm25@a and bm25@b for variants",
         ),
-        (["bm25@x", "bm25@x"], 'provider "bm25@x" is named twice', "see bench --help"),
+        (["bm25@x", "bm25@x"], 'provider "bm25@x" is named twice', "remove one of the two"),
         (
             ["bm25@"],
-            '"" in "bm25@" is not a valid label of a variant',
+            '"" in "bm25@" is not a valid label of a provider variant',
             "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a@b"],
-            '"a@b" in "bm25@a@b" is not a valid label of a variant',
+            '"a@b" in "bm25@a@b" is not a valid label of a provider variant',
             "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@v1.2"],
-            '"v1.2" in "bm25@v1.2" is not a valid label of a variant',
+            '"v1.2" in "bm25@v1.2" is not a valid label of a provider variant',
             "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a|b"],
-            '"a|b" in "bm25@a|b" is not a valid label of a variant',
+            '"a|b" in "bm25@a|b" is not a valid label of a provider variant',
             "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a/b"],
-            '"a/b" in "bm25@a/b" is not a valid label of a variant',
+            '"a/b" in "bm25@a/b" is not a valid label of a provider variant',
             "after the @, use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@ü"],
-            '"ü" in "bm25@ü" is not a valid label of a variant',
+            '"ü" in "bm25@ü" is not a valid label of a provider variant',
             "after the @, use letters, digits, - and _, for example chroma@big",
         ),
     ],
@@ -235,7 +247,7 @@ def test_set_changes_the_config_digest_but_not_the_file(world: World) -> None:
         (
             {"faulty.name.x": 1},
             "--set name.x: name is not a map of keys",
-            "see bench describe PROVIDER",
+            "show the keys with: bench describe PROVIDER",
         ),
         (
             {"faulty.prices.add": "NaN"},

@@ -238,7 +238,7 @@ def test_a_rate_for_an_endpoint_outside_the_run_is_rejected(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         world.plan(**flags, rate=[f"{name}=5/s"])
-    assert caught.value.message == f"--rate {name}: no job of this run has this endpoint"
+    assert caught.value.message == f'--rate {name}: no job of this run uses the endpoint "{name}"'
     assert caught.value.hint == hint
 
 
@@ -273,8 +273,8 @@ def test_ranges_are_positions_in_the_full_order(flags: dict[str, object], ranges
         ({"shard": "5/4"}, "--shard 5/4: expected i/n with i from 1 to n"),
         ({"shard": "1/0"}, "--shard 1/0: expected i/n with i from 1 to n"),
         ({"shard": "0/0"}, "--shard 0/0: expected i/n with i from 1 to n"),
-        ({"shard": "1/9"}, "--shard 1/9 contains no item: there are only 8 items"),
-        ({"start": 9}, "--start 9: there are only 8 items"),
+        ({"shard": "1/9"}, "--shard 1/9 contains no item: the selection has only 8 items"),
+        ({"start": 9}, "--start 9 is not a position: the selection has only 8 items"),
         ({"shard": "-1/4"}, '--shard: "-1/4" is not a shard: expected i/n, for example 1/4'),
         ({"shard": "1/4/2"}, "--shard: "),
         ({"shard": "a/b"}, "--shard: "),

@@ -137,7 +137,7 @@ def test_a_benchmark_with_userOverride_false_rejects_prompt_flags(
         prompts(world, **flags)  # type: ignore[arg-type]
     assert (caught.value.message, caught.value.hint) == (
         f"facts does not allow {flag}",
-        "remove the flag: its config has userOverride: false",
+        "remove the flag: the config of the benchmark forbids it (userOverride: false)",
     )
 
 
@@ -209,5 +209,5 @@ def test_a_pack_rejects_settings_that_it_fixes(world: World, evaluation: str, se
         return
     with pytest.raises(BenchError) as caught:
         pack_of(config, world.workspace)
-    assert caught.value.message.startswith(sealed)
+    assert caught.value.message.startswith(f'"{sealed}')
     assert caught.value.where is not None and "facts.yaml:13:" in caught.value.where

@@ -31,7 +31,7 @@ schema:
   context: {field: c, type: string}
   metadata: {team: t, questionType: kind, questionDate: d, speaker_a: n}
 """
-HOW = "set its path in schema, or write ${%s|default:''}"
+HOW = 'set the path of "%s" in "schema", or write ${%s|default:\'\'}'
 
 Write = Callable[..., Dataset]
 
@@ -86,7 +86,7 @@ def test_a_placeholder_that_no_item_fills_is_reported_at_the_prompt(
     write: Write, tmp_path: Path, prompt: str, name: str
 ) -> None:
     text = f'b.yaml:10:91: the answer prompt "default" needs ${{{name}}}, which no item of b has'
-    assert found(write(asking(prompt)), tmp_path) == [(text, HOW % name)]
+    assert found(write(asking(prompt)), tmp_path) == [(text, HOW % (name, name))]
 
 
 def test_each_unfilled_placeholder_of_each_prompt_is_reported(write: Write, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ),
         (
             STORE, "self.rows(space).update({f'{one.id}.{len(self.rows(space))}': one for one in memories})",
-            "adding again", "on_unknown: repeat is wrong: the service stores a repeated batch again: [",
+            "adding again", 'on_unknown "repeat" is wrong, because the service stores a repeated batch again: [',
         ),
         (HIT, HIT.replace("content=one.content", "content=one.content[:300]"), "text survives",
          "long-1 is returned with a changed text"),

@@ -117,7 +117,7 @@ async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
          r"acme\.yaml:3:1: adapter \./own\.py:Own cannot be created: Failure: no room \(own\.py:\d+, in __init__\)"),
         ("(self):\n        return self", "(self):\n        raise Failure('away')",
          r"cannot be opened: Failure: away \(own\.py:\d+, in __aenter__\)"),
-        ("async def __aexit__", "async def leave", r"own\.py:Own is not a provider: it lacks __aexit__"),
+        ("async def __aexit__", "async def leave", r"own\.py:Own is not a provider: the class lacks __aexit__"),
     ],
 )  # fmt: skip
 async def test_a_class_that_cannot_be_opened_is_a_config_error_with_its_line(

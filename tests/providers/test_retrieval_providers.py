@@ -100,8 +100,8 @@ async def test_a_file_of_sql_beside_the_config_must_be_there(tmp_path: Path) -> 
 @each_row(
     ("local", "said"),
     [
-        ("{database: {type: postgres}}", "database of type postgres needs connectionString"),
-        ("{chunking: {size: 10, overlap: 10}}", "overlap must be smaller than size"),
+        ("{database: {type: postgres}}", 'a database of type "postgres" needs "connectionString"'),
+        ("{chunking: {size: 10, overlap: 10}}", '"overlap" must be smaller than "size"'),
         ("{chunking: {size: 0}}", "local.chunking.size"),
         ("{retrieval: {strategy: best}}", "retrieval.strategy"),
         ("{retrieval: {weights: {chunk: -1}}}", "weights.chunk"),

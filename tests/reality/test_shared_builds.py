@@ -180,7 +180,7 @@ async def test_a_run_of_a_version_without_shared_builds_cannot_be_resumed_and_ha
         journal.execute("UPDATE meta SET value = '\"0\"' WHERE key = 'plan_digest'")
     with pytest.raises(IdentityError, match=r"build: \(absent\) -> facts/faulty@low") as refused:
         await world.resume("r1")
-    assert "continue with the version of bench that started the run" in str(refused.value.hint)
+    assert "resume the run with the version of bench that started it" in str(refused.value.hint)
 
 
 def test_the_plan_counts_one_shared_build_and_all_searches(tmp_path: Path) -> None:

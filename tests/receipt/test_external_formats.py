@@ -81,8 +81,8 @@ FORMS: list[tuple[Any, str, str]] = [
     (document(signature=[]), "signature_missing", "the document has no signature"),
     (document(signature={"algorithm": "Ed25519", "x": 1}), "field_unknown",
      "signature: a signature must have exactly three fields"),
-    (document(signature={"algorithm": "RSA"}), "algorithm_unsupported", "the algorithm must be Ed25519"),
-    (document(signature={}), "algorithm_unsupported", "the algorithm must be Ed25519"),
+    (document(signature={"algorithm": "RSA"}), "algorithm_unsupported", "the signature algorithm must be Ed25519"),
+    (document(signature={}), "algorithm_unsupported", "the signature algorithm must be Ed25519"),
     (document(signature={"algorithm": "Ed25519"}), "fingerprint_mismatch", "the signature does not name a key"),
     (document(signature={"algorithm": "Ed25519", "publicKeyFingerprint": 1}), "fingerprint_mismatch",
      "the signature does not name a key"),
@@ -101,7 +101,7 @@ def test_external_receipts_follow_the_same_trust_rules() -> None:
     unknown = findings_of(body, store=TrustStore(origin=None, keys=()))
     assert [(status, code) for status, code, _ in unknown] == [("skip", "None"), ("fail", "key_unknown")]
     logger = TrustStore(origin=None, keys=(TrustedKey.of(KEY.public, "k", ("log",)),))
-    assert findings_of(body, store=logger) == [("fail", "key_role", "k has no role receipt")]
+    assert findings_of(body, store=logger) == [("fail", "key_role", 'the key k has no role "receipt"')]
 
 
 NUMBERS: list[tuple[Json, str, str]] = [
@@ -151,7 +151,7 @@ def test_repeated_ids_and_a_dirty_tree_are_warnings() -> None:
     queries = [{"retrieved": ["a", "a"]}, {"retrieved": ["a"]}, {"retrieved": [1, 1]}, {"retrieved": "aa"}, 7]
     body = document(perQuery=queries, environment={"git": {"commit": None, "dirty": True}})
     assert findings_of(signed(body)) == [
-        ("warn", "duplicate_retrieved", "1 queries have the same id more than once in their hits"),
+        ("warn", "duplicate_retrieved", "1 query has the same id more than once in its hits"),
         ("warn", "dirty", "bench had uncommitted changes"),
         ("warn", "commit_unknown", "the commit of bench is not known"),
     ]

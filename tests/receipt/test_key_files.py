@@ -143,7 +143,7 @@ def test_a_private_key_with_permissions_for_group_or_others_is_refused(tmp_path:
     path.write_bytes(PEM)
     path.chmod(mode)
     error = refusal(lambda: SigningKey.load(path))
-    assert (error.code, error.hint) == ("key_permissions", f"chmod 600 {path}")
+    assert (error.code, error.hint) == ("key_permissions", f"make the file private with: chmod 600 {path}")
     assert str(error) == f"{path}: group or others may read the private key (mode {mode:04o})"
 
 
@@ -265,12 +265,12 @@ def test_the_log_key_variable_wins_over_the_signing_key_variable(ring: Keyring, 
 def test_the_hint_without_any_key_names_keys_new_and_the_key_file_variable(ring: Keyring) -> None:
     error = refusal(lambda: ring.signing_key("receipt"))
     assert (error.code, error.where) == ("key_missing", str(ring.key_folder))
-    assert error.message == "no active key with the role receipt"
+    assert error.message == 'no active key has the role "receipt"'
     assert error.hint == (
-        "create a key with bench keys new, or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE"
+        "create a key (bench keys new NAME), or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE"
     )
     new_key(ring, "r", ("receipt",))
-    assert refusal(lambda: ring.signing_key("log")).message == "no active key with the role log"
+    assert refusal(lambda: ring.signing_key("log")).message == 'no active key has the role "log"'
     (ring.key_folder / "r.key").unlink()
     assert refusal(lambda: ring.signing_key("receipt")).code == "key_missing"
 
@@ -279,9 +279,9 @@ def test_several_active_keys_are_key_ambiguous_and_listed(ring: Keyring) -> None
     for name in ("a", "b", "c"):
         new_key(ring, name, ("receipt", "log") if name != "c" else ("log",))
     error = refusal(lambda: ring.signing_key("receipt"))
-    assert (error.code, error.message) == ("key_ambiguous", "several active keys have the role receipt: a, b")
-    assert error.hint == "choose one with --key FILE"
-    assert refusal(lambda: ring.signing_key("log")).message == "several active keys have the role log: a, b, c"
+    assert (error.code, error.message) == ("key_ambiguous", 'several active keys have the role "receipt": a, b')
+    assert error.hint == "choose a key with --key FILE"
+    assert refusal(lambda: ring.signing_key("log")).message == 'several active keys have the role "log": a, b, c'
 
 
 def test_a_private_key_that_differs_from_trusted_json_is_not_used(ring: Keyring) -> None:
@@ -305,7 +305,7 @@ def test_a_private_key_that_differs_from_trusted_json_is_not_used(ring: Keyring)
 @pytest.mark.parametrize(
     ("roles", "spoil", "code", "message"),
     [
-        (("log",), None, "key_role", "k has no role receipt"),
+        (("log",), None, "key_role", 'the key k has no role "receipt"'),
         (("receipt",), "retire", "key_retired", "the key k is retired: new signatures with it are not trusted"),
         (("receipt",), "revoke", "key_revoked", "the key k is revoked: new signatures with it are not trusted"),
     ],
@@ -391,7 +391,7 @@ def test_new_key_does_not_overwrite_an_existing_file(ring: Keyring, place: str) 
         new_key(ring, "k", ("receipt",))
     assert taken.read_text() == "old"
     if place == "public":
-        assert caught.value.hint == "choose another name, no key is overwritten"
+        assert caught.value.hint == "choose another name"
     assert not ring.trusted_path.exists()
 
 
@@ -473,8 +473,8 @@ def test_a_rotation_with_an_invalid_log_changes_nothing(ring: Keyring) -> None:
 
 REVOKED: list[tuple[int, str, str, str]] = [
     (-1, "lost", "--from-index -1: expected 0 or more", "0 revokes all signatures of the key"),
-    (0, "", "a revocation needs a reason", "give one with --reason TEXT"),
-    (0, " \t\n", "a revocation needs a reason", "give one with --reason TEXT"),
+    (0, "", "a revocation needs a reason", "give a reason with --reason TEXT"),
+    (0, " \t\n", "a revocation needs a reason", "give a reason with --reason TEXT"),
 ]
 
 
@@ -494,7 +494,7 @@ def test_a_later_revocation_can_only_lower_the_index(ring: Keyring) -> None:
     revoke(ring, "k", from_index=5, reason="lost", at=AT)
     error = refusal(lambda: revoke(ring, "k", from_index=6, reason="found again", at=AT))
     assert (error.code, error.hint) == ("key_revoked", "give an index up to 5")
-    assert error.message == "k is already revoked from index 5 on, and this index can only be lowered"
+    assert error.message == "the key k is already revoked from index 5 on; a later index is not allowed"
     revoke(ring, "k", from_index=2, reason="lost earlier", at=AT)
     entry = ring.trusted().named("k")
     assert (entry.revoked_from_index, entry.reason) == (2, "lost earlier")
@@ -559,8 +559,8 @@ def test_the_key_check_child_returns_a_fingerprint_or_the_refusal(
     question = {"workspace": str(ring.workspace), "key": None}
     assert reply_of_child(monkeypatch, capsys, keycheck.check_key, question) == {
         "refused": {
-            "kind": "key_missing", "message": "no active key with the role receipt", "where": str(ring.key_folder),
-            "hint": "create a key with bench keys new, or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE",
+            "kind": "key_missing", "message": 'no active key has the role "receipt"', "where": str(ring.key_folder),
+            "hint": "create a key (bench keys new NAME), or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE",
         }
     }  # fmt: skip
     made = new_key(ring, "default", ("receipt", "log")).key
@@ -595,7 +595,7 @@ def test_a_refusal_of_the_child_is_raised_in_the_parent(ring: Keyring) -> None:
     error = caught.value
     assert (error.kind, error.exit_code, error.message) == ("key_unreadable", 2, "No such file or directory")
     assert error.where == str(ring.workspace / "none.key")
-    assert error.hint == "name a key file that can be read; bench keys new creates a key"
+    assert error.hint == "name a key file that can be read, or create a key with: bench keys new NAME"
 
 
 def test_a_child_that_exits_with_an_error_is_reported_by_its_module_name(capfd: pytest.CaptureFixture[str]) -> None:

@@ -294,7 +294,7 @@ def test_a_checkpoint_signed_by_a_key_without_role_log_is_key_role(ring: Keyring
     key = ring.private_key_of("signer")
     made = Checkpoint(origin="bench.local/log", size=5, root=read_log(history).roots([5])[5])
     (history / "checkpoint").write_bytes(write_checkpoint(made, key))
-    assert found(ring, history) == [("key_role", "signer has no role log")]
+    assert found(ring, history) == [("key_role", 'the key signer has no role "log"')]
 
 
 def test_a_key_entry_whose_fingerprint_does_not_match_its_key_is_log_entry(ring: Keyring, history: Path) -> None:
@@ -383,8 +383,8 @@ def test_find_announcement_returns_the_first_announcement_with_a_checkpoint(ring
 ATTEMPTS: list[tuple[list[RunStarted | RunAbandoned], bool, str | None]] = [
     ([], False, None),
     ([started()], True, None),
-    ([started()], False, "1 runs of this config registered, 0 published, 0 abandoned"),
-    ([started(), abandoned_run(1)], False, "1 runs of this config registered, 0 published, 1 abandoned"),
+    ([started()], False, "1 run of this config registered, 0 published, 0 abandoned"),
+    ([started(), abandoned_run(1)], False, "1 run of this config registered, 0 published, 1 abandoned"),
     (
         [started(), started("run-2"), abandoned_run(2)],
         True,
@@ -595,18 +595,18 @@ def test_a_published_receipt_can_later_supersede_an_older_one(ring: Keyring, fol
 
 
 REASONS: list[tuple[Callable[[Keyring], object], str, str]] = [
-    (lambda ring: retract(OTHER_ID, ring, reason="x", at=AT), f"no receipt {OTHER_ID} in the log",
+    (lambda ring: retract(OTHER_ID, ring, reason="x", at=AT), f"the log contains no receipt {OTHER_ID}",
      "name the id of a published receipt"),
     (lambda ring: retract(make.RECEIPT_ID, ring, reason=None, at=AT), "a reason is missing",
-     "give one with --reason TEXT"),
+     "give a reason with --reason TEXT"),
     (lambda ring: retract(make.RECEIPT_ID, ring, reason=" \n", at=AT), "a reason is missing",
-     "give one with --reason TEXT"),
+     "give a reason with --reason TEXT"),
     (lambda ring: abandon("run-9", ring, reason="x", at=AT), "run run-9 was never announced in the log",
-     "only runs with --publishable are announced"),
-    (lambda ring: abandon("run-2", ring, reason="", at=AT), "a reason is missing", "give one with --reason TEXT"),
+     "start runs with --publishable, so that they are announced"),
+    (lambda ring: abandon("run-2", ring, reason="", at=AT), "a reason is missing", "give a reason with --reason TEXT"),
     (lambda ring: abandon("run-1", ring, reason="x", at=AT),
      f"run run-1 cannot be marked as abandoned: its receipt {make.RECEIPT_ID} is published",
-     f"bench publish --retract {make.RECEIPT_ID} retracts the receipt"),
+     f"retract the receipt with: bench publish --retract {make.RECEIPT_ID}"),
 ]  # fmt: skip
 
 
@@ -634,7 +634,7 @@ def test_a_file_that_is_not_a_receipt_is_not_published(
     with pytest.raises(NotPublishable) as caught:
         publish(path, ring, at=AT)
     assert (caught.value.exit_code, caught.value.where) == (5, str(path))
-    assert caught.value.hint == "only a VALID receipt of kind run is published"
+    assert caught.value.hint == 'publish a receipt with the verdict VALID and the kind "run"'
     with pytest.raises(UsageError):
         publish(tmp_path / "none.json", ring, at=AT)
 

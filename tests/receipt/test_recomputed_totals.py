@@ -384,10 +384,10 @@ TIMES: Json = {"n": 3, "min": 1, "p50": 2, "p95": 3, "p99": 3, "max": 3}
 FALSE: list[tuple[Json, list[tuple[str, str]]]] = [
     ({}, []),
     ({"counts__pending": 1, "kind": "partial"},
-     [(C, "counts: 10 ended and 1 pending items are not 10 planned items"),
+     [(C, "counts: 10 ended and 1 pending do not add up to 10 planned"),
       (C, "perQuery.count: 10 rows for 9 ended items")]),
     ({"counts__planned": 11}, [
-        (C, "counts: 10 ended and 0 pending items are not 11 planned items"),
+        (C, "counts: 10 ended and 0 pending do not add up to 11 planned"),
          (C, "perQuery.count: 10 rows for 11 ended items"),
         *((C, f"deterministic.{name}: n + nExcluded + nFailed is not 11") for name in make.DEFINITIONS),
         (C, "judged.accuracy: n + nExcluded + nFailed is not 11"),
@@ -443,7 +443,7 @@ def test_a_receipt_of_kind_run_has_no_pending_items() -> None:
     assert list(invariants(validate(Body, body))) == []
     body["kind"] = "run"
     assert [f.detail for f in invariants(validate(Body, body))] == [
-        "counts.pending: 2, but a receipt of kind run has no pending items"
+        'counts.pending: 2, but a receipt of kind "run" has no pending items'
     ]
 
 

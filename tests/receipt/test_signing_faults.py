@@ -40,6 +40,7 @@ from bench.receipt.signing.signature import sign
 from bench.receipt.signing.trust_store import TrustStore
 from bench.report import fold
 from bench.settings import Environment
+from bench.visible import counted
 from tests.receipt.receipt_making import run_demo
 from tests.rows import each_row
 
@@ -254,7 +255,10 @@ def test_a_pinned_key_verifies_a_log_of_any_origin_and_compares_log_heads(ring: 
     path = desk.good(run__log={"origin": "bench.local/log", "size": 1, "rootHash": "00" * 32})
     (folder / "receipts" / "other.json").write_bytes(path.read_bytes())
     found = [(f.code, f.detail) for f in check_log(read_log(folder), pinned).findings]
-    assert ("log_inconsistent", "receipts/other.json: the first 1 entries of the log have changed since then") in found
+    assert (
+        "log_inconsistent",
+        "receipts/other.json: the first 1 entry of the log has changed since then",
+    ) in found
     (folder / "checkpoint").write_bytes(b"junk")
     codes = {f.code for f in check_log(read_log(folder), pinned).findings}
     assert {"log_signature", "log_inconsistent"} <= codes
@@ -277,7 +281,8 @@ def test_an_invalid_log_head_in_an_unlisted_receipt_is_log_inconsistent(
     found = [(f.code, f.detail) for f in check_log(read_log(folder), ring.trusted()).findings]
     assert (
         "log_inconsistent",
-        f"receipts/odd.json: the first {head['size']} entries of the log have changed since then",
+        f"receipts/odd.json: the first {counted(head['size'], 'entr(y of the log has|ies of the log have)')} changed "
+        "since then",
     ) in found
 
 

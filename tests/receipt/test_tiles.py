@@ -245,7 +245,7 @@ def test_a_witness_does_not_cosign_a_rewritten_or_older_log(
         source = tmp_path / "older" / name
         shutil.copytree(source, place) if source.is_dir() else shutil.copy(source, place)
     code, printed = witness("cosign")
-    assert code == 5 and "2 entries, but an earlier one covered 3" in printed
+    assert code == 5 and "2 entries, but an earlier checkpoint covered 3" in printed
     shutil.rmtree(folder)
     start(ring, "run-1b")
     start(ring, "run-3")

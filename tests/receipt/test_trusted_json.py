@@ -81,10 +81,10 @@ UNREADABLE: list[tuple[object, str]] = [
     (document("key"), "keys[0]: Input should be a valid dictionary or instance of TrustedKey"),  # type: ignore[arg-type]
     (document(entry(), entry(1, more=1)), "keys[1].more: Extra inputs are not permitted"),
     (document(entry(valid_from_index=0)), "keys[0].valid_from_index: Extra inputs are not permitted"),
-    (document(entry(status="retired")), "keys[0]: Value error, a retired key needs validToIndex"),
-    (document(entry(status="retired", revokedFromIndex=3)), "keys[0]: Value error, a retired key needs validToIndex"),
-    (document(entry(status="revoked")), "keys[0]: Value error, a revoked key needs revokedFromIndex"),
-    (document(entry(status="revoked", validToIndex=3)), "keys[0]: Value error, a revoked key needs revokedFromIndex"),
+    (document(entry(status="retired")), 'keys[0]: Value error, a retired key needs "validToIndex"'),
+    (document(entry(status="retired", revokedFromIndex=3)), 'keys[0]: Value error, a retired key needs "validToIndex"'),
+    (document(entry(status="revoked")), 'keys[0]: Value error, a revoked key needs "revokedFromIndex"'),
+    (document(entry(status="revoked", validToIndex=3)), 'keys[0]: Value error, a revoked key needs "revokedFromIndex"'),
 ]
 
 
@@ -160,11 +160,11 @@ BAD_KEYS: list[tuple[list[Json], str, str]] = [
     ([entry(fingerprint=OTHER)], "key_fingerprint", "key-0: the fingerprint does not match the key"),
     ([entry(fingerprint=KEYS[1].fingerprint)], "key_fingerprint", "key-0: the fingerprint does not match the key"),
     ([entry(), entry(1, publicKey=KEYS[0].pem)], "key_fingerprint", "key-1: the fingerprint does not match the key"),
-    ([entry(), entry()], "key_duplicate", "key-0 occurs twice"),
-    ([entry(), entry(name="again")], "key_duplicate", "again occurs twice"),
-    ([entry(), entry(1, name="key-0")], "key_duplicate", "key-0 occurs twice"),
+    ([entry(), entry()], "key_duplicate", "the key key-0 occurs twice"),
+    ([entry(), entry(name="again")], "key_duplicate", "the key again occurs twice"),
+    ([entry(), entry(1, name="key-0")], "key_duplicate", "the key key-0 occurs twice"),
     ([entry(), entry(1), entry(2), entry(1, name="x", status="revoked", revokedFromIndex=1)], "key_duplicate",
-     "x occurs twice"),
+     "the key x occurs twice"),
 ]  # fmt: skip
 
 
@@ -232,7 +232,7 @@ def test_named_finds_a_key_only_by_its_exact_name_or_fingerprint() -> None:
     assert store.named("k1") is store.named(KEYS[1].fingerprint) is store.find(KEYS[1].fingerprint)
     with pytest.raises(KeyRefused) as caught:
         store.named("K1")
-    assert (caught.value.message, caught.value.hint) == ("no key 'K1'", "known keys: k0, k1")
+    assert (caught.value.message, caught.value.hint) == ("there is no key 'K1'", "known keys: k0, k1")
     with pytest.raises(KeyRefused, match="no key 'x'") as caught:
         TrustStore(origin=None, keys=()).named("x")
     assert caught.value.hint == "known keys: none"
@@ -267,7 +267,7 @@ DECISIONS: list[tuple[Json, int | None, bool, str | None, str]] = [
     ({"status": "retired", "valid_to_index": 7, "valid_from_index": 7}, 7, False, "key_retired",
      "the key k is not valid for a document at log index 7"),
     ({"status": "revoked", "revoked_from_index": 3, "reason": "lost"}, 2, True, "key_revoked_later",
-     "k was revoked later"),
+     "the key k was revoked later"),
     ({"status": "revoked", "revoked_from_index": 3, "reason": "lost"}, 3, False, "key_revoked",
      "the key k was revoked: lost; the document is at log index 3"),
     ({"status": "revoked", "revoked_from_index": 3, "reason": "lost"}, None, False, "key_revoked",
@@ -287,7 +287,9 @@ def test_role_status_and_index_range_decide_whether_a_key_is_trusted(
     expected = TrustDecision(trusted=trusted, code=code, detail=detail)
     assert store.decide(KEYS[0].fingerprint, "receipt", index) == expected
     role = store.decide(KEYS[0].fingerprint, "log", index)
-    assert role == TrustDecision(trusted=False, code="key_role", detail="k has no role log"), "the role comes first"
+    assert role == TrustDecision(trusted=False, code="key_role", detail='the key k has no role "log"'), (
+        "the role comes first"
+    )
 
 
 def test_an_unknown_key_is_not_trusted_and_named_by_its_fingerprint() -> None:

@@ -120,7 +120,7 @@ def test_verify_without_items_file_prints_that_no_score_was_recomputed(
     code, lines = bench("publish", path)
     assert (code, lines) == (5, [
         f"error: {path}: the items file of the receipt is missing",
-        "hint: put it next to the receipt",
+        "hint: put the items file next to the receipt",
     ])  # fmt: skip
 
 
@@ -237,18 +237,18 @@ USAGE: list[tuple[tuple[str, ...], list[str]]] = [
     (("verify", "none.json"),
      ["error: none.json: No such file or directory", "hint: name a receipt file, or a folder of receipts"]),
     (("verify", "keys/rotations"),
-     ["error: no receipt in keys/rotations", "hint: name a receipt file, or a folder of receipts"]),
+     ["error: there is no receipt in keys/rotations", "hint: name a receipt file, or a folder of receipts"]),
     (("verify", "x.json", "--items", "none"), ["error: no such file: none", "hint: name an existing file"]),
     (("verify", "x.json", "--dataset", "none"), ["error: no such file: none", "hint: name an existing file"]),
     (("verify", "x.json", "--pubkey", "none"),
      ["error: none: No such file or directory",
-      "hint: name a key file that can be read; bench keys new creates a key"]),
+      "hint: name a key file that can be read, or create a key with: bench keys new NAME"]),
     (("verify", "x.json", "--trusted", "none"),
      ["error: none: No such file or directory", "hint: name the trusted.json of a workspace"]),
     (("verify", "x.json", "--log", "keys"),
-     ["error: no entries.jsonl in keys", "hint: name the folder of a log, such as results/published"]),
+     ["error: there is no entries.jsonl in keys", "hint: name the folder of a log, such as results/published"]),
     (("log", "verify", "keys"),
-     ["error: no entries.jsonl in keys", "hint: name the folder of a log, such as results/published"]),
+     ["error: there is no entries.jsonl in keys", "hint: name the folder of a log, such as results/published"]),
     (("diff", "none.json", "x.json"), ["error: none.json: No such file or directory", "hint: name a receipt file"]),
 ]  # fmt: skip
 
@@ -270,7 +270,9 @@ def test_verify_of_a_run_folder_checks_the_receipts_in_it(
     run.mkdir(parents=True)
     (run / "report.json").write_text("{}", encoding="utf-8")
     assert bench("verify", "results/a-run") == (
-        2, ["error: no receipt in results/a-run", "hint: bench sign a-run creates them"])  # fmt: skip
+        2,
+        ["error: there is no receipt in results/a-run", "hint: create the receipts with: bench sign a-run"],
+    )
     path.parent.rename(run / "receipts")
     code, lines = bench("verify", "results/a-run")
     assert code == 0 and lines[0].startswith(f"VALID  results/a-run/receipts/{path.name}")
@@ -286,7 +288,7 @@ def test_items_can_be_used_with_a_single_receipt_only(bench: Call, signed: Calla
         code, lines = bench("verify", *words, "--items", items)
         assert (code, lines) == (2, [
             "error: --items can be used with one receipt only, but 2 receipts were checked",
-            "hint: name a single receipt file",
+            "hint: name one receipt file",
         ])  # fmt: skip
 
 
@@ -301,7 +303,7 @@ def test_export_accepts_one_good_receipt_and_prints_the_openssl_command(
     code, lines = bench("verify", path, path, "--export", tmp_path / "two")
     assert (code, lines[-2:]) == (
         2,
-        ["error: --export can be used with one receipt only", "hint: name a single receipt file"],
+        ["error: --export can be used with one receipt only", "hint: name one receipt file"],
     )
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     code, lines = bench("verify", path, "--export", tmp_path / "bad")

@@ -55,7 +55,7 @@ async def test_invalid_and_unfinished_runs_are_not_selected_by_provider_name(tmp
     await made(tmp_path, "r2", [job("x", {"q1": 1.0, "q2": None, "q3": None})])
     await made(tmp_path, "r3", [Job(record=record("y"), values=VALUES, planned=9)])
     assert await runs_of(tmp_path, "x", "y") == {"x": "r1", "y": "r1"}
-    with pytest.raises(UsageError, match="z has no complete valid run of facts") as caught:
+    with pytest.raises(UsageError, match="provider z has no complete valid run of facts") as caught:
         await runs_of(tmp_path, "x", "z")
     assert "x, y" in caught.value.hint
 

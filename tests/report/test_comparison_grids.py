@@ -204,11 +204,14 @@ async def test_metrics_to_compare_accepts_aliases_and_rejects_a_metric_that_one_
     with pytest.raises(UsageError) as refused:
         metrics_to_compare(a, b, ["mrr"])
     assert str(refused.value) == "the metric mrr was not computed for both sides of facts"
-    assert refused.value.hint == "metrics of both sides: accuracy, ndcg_at_10, latency_p50; bench rescore adds metrics"
+    assert (
+        refused.value.hint == "metrics of both sides: accuracy, ndcg_at_10, latency_p50; "
+        "add a metric with: bench rescore RUN_ID --metrics METRIC"
+    )
     other = replace(b, measures={})
     with pytest.raises(UsageError) as refused:
         metrics_to_compare(a, other, ["accuracy"])
-    assert refused.value.hint == "metrics of both sides: none; bench rescore adds metrics"
+    assert refused.value.hint == "metrics of both sides: none; add a metric with: bench rescore RUN_ID --metrics METRIC"
     assert metrics_to_compare(a, other, []) == []
 
 
@@ -301,8 +304,9 @@ async def test_sides_of_an_unknown_job_names_the_jobs_of_the_run(tmp_path: Path)
     await made(tmp_path, "r1", [job("x", GOOD)])
     await made(tmp_path, "r2", [])
     for text, message, hint in (
-        ("r1:z", "run r1 has no job z", "its jobs: facts x x"), ("r2:x", "run r2 has no job x", "its jobs: none"),
-        ("r1:x:acme/m9", "run r1 has no job x", "its jobs: facts x x"),
+        ("r1:z", "run r1 has no job z", "jobs of this run: facts x x"),
+        ("r2:x", "run r2 has no job x", "jobs of this run: none"),
+        ("r1:x:acme/m9", "run r1 has no job x", "jobs of this run: facts x x"),
     ):  # fmt: skip
         with pytest.raises(UsageError) as refused:
             await sides_of(tmp_path, [ComparisonTarget.parse(text)], benchmark=None)

@@ -382,7 +382,10 @@ async def test_report_job_finds_a_job_by_benchmark_and_provider(tmp_path: Path) 
     assert not report.partial
     with pytest.raises(UsageError) as refused:
         report.job("facts", "z")
-    assert (str(refused.value), refused.value.hint) == ("run r has no job facts x z", "bench results shows its jobs")
+    assert (str(refused.value), refused.value.hint) == (
+        "run r has no job facts x z",
+        "list the jobs of the run with: bench results RUN_ID",
+    )
 
 
 @each_row("state", [state for state in RunState if state is not RunState.INTERRUPTED])

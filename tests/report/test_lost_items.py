@@ -168,7 +168,7 @@ async def test_unknown_kinds_providers_and_benchmarks_are_rejected_with_the_know
             with pytest.raises(UsageError) as refused:
                 await lost_items(reader, **names)
             assert (str(refused.value), refused.value.hint) == (
-                f"run r has no job of {named}", "its jobs: facts x p, facts x q",
+                f"run r has no job of {named}", "jobs of this run: facts x p, facts x q",
             )  # fmt: skip
         assert [job.record.provider for job in (await lost_items(reader, provider="q")).jobs] == ["q"]
         assert len((await lost_items(reader, benchmark="FACTS")).jobs) == 2

@@ -149,7 +149,7 @@ async def test_C4_finished_rows_are_stored_when_a_run_is_canceled(world_of: Worl
 FAILING_RUNS = {
     "missing data file": (["--benchmarks", "gone"], 2, "gone.jsonl"),
     "filter that matches nothing": (["--question-type", "three"], 2, "three"),
-    "range beyond the end": (["--start", "90"], 2, "--start 90: there are only 4 items"),
+    "range beyond the end": (["--start", "90"], 2, "--start 90 is not a position: the selection has only 4 items"),
     "bad flag": (["--concurency", "3"], 2, "--concurrency"),
     "all items errors": (["--providers", "refused"], 4, "INVALID"),
     "gate failed": (["--answering-model", "builtin/extractive", "--min-score", "accuracy=1.01"], 4, "accuracy"),

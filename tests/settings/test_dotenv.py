@@ -71,7 +71,7 @@ def test_a_file_that_is_no_text_is_named(path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         read_dotenv(path)
     assert str(caught.value) == f"{path}: the file cannot be read"
-    assert caught.value.hint == "check its permissions, and save it as UTF-8"
+    assert caught.value.hint == "check the permissions of the file, and save the file as UTF-8"
 
 
 @given(

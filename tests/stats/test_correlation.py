@@ -96,4 +96,4 @@ def test_correlations_refuse_columns_of_different_length(measure: object) -> Non
     assert callable(measure)
     with pytest.raises(ValueError) as caught:
         measure([1.0, 2.0], [1.0])
-    assert str(caught.value) == "2 and 1 values cannot be paired: expected the same number"
+    assert str(caught.value) == "the values cannot be paired: got 2 and 1, expected the same number"

@@ -64,7 +64,7 @@ def test_tests_refuse_sides_of_different_length() -> None:
     for call in (stats.paired_t, stats.sign_flip):
         with pytest.raises(ValueError) as caught:
             call([1.0, 2.0], [1.0])
-        assert str(caught.value) == "2 and 1 values cannot be paired: expected the same number"
+        assert str(caught.value) == "the values cannot be paired: got 2 and 1, expected the same number"
 
 
 def enumerated(sums: list[float]) -> float:

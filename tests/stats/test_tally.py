@@ -173,4 +173,4 @@ def test_bounded_and_binary_describe_the_values(values: list[float], bounded: bo
 def test_MixedValues_refuses_values_and_clusters_of_different_length() -> None:
     with pytest.raises(ValueError) as caught:
         MixedValues([1.0, 2.0], ["a"])
-    assert str(caught.value) == "2 values and 1 clusters cannot be paired: expected the same number"
+    assert str(caught.value) == "the values and clusters cannot be paired: got 2 and 1, expected the same number"

@@ -207,7 +207,7 @@ async def test_the_csrf_token_is_accepted_as_a_header(workspace: Path) -> None:
                 403,
                 {
                     "kind": "csrf",
-                    "message": "the form's csrf_token is missing or wrong",
+                    "message": 'the "csrf_token" of the form is missing or wrong',
                     "hint": "load the page again, then send the form",
                 },
             )

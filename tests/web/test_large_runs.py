@@ -102,7 +102,7 @@ async def test_an_error_of_the_other_process_is_the_error_of_the_request(workspa
         status, text = await visit.get("/api/v1/compare?a=r1:x&b=r1:nope")
         assert status == 400
         assert json.loads(text)["error"]["message"] == "run r1 has no job nope"
-        assert json.loads(text)["error"]["hint"] == "its jobs: facts x x, facts x y"
+        assert json.loads(text)["error"]["hint"] == "jobs of this run: facts x x, facts x y"
 
 
 async def test_receipts_are_verified_in_the_background_and_the_last_result_is_shown(workspace: Path) -> None:

@@ -105,8 +105,8 @@ def _builds_named(name: str) -> list[Build]:
     found = _builds_of_run(find_run(workspace, name))
     if not found:
         raise UsageError(
-            f"run {name} has no build: it has ingested nothing",
-            hint="bench builds list shows the builds of this workspace",
+            f"run {name} has no build, because the run has ingested nothing",
+            hint="list the builds of this workspace with: bench builds list",
         )
     return found
 

@@ -120,7 +120,7 @@ class NamedProviders:
         if both:
             raise UsageError(
                 f"--moved and --forget both name {min(both)}",
-                hint="use --moved if the service has moved, --forget if it no longer exists",
+                hint="use --moved if the service has a new address; use --forget if the service no longer exists",
             )
         left = [one for run in found for one in run.left]
         for name in sorted(self.moved | self.forgotten):
@@ -224,7 +224,7 @@ def _own_folder(workspace: Path, run_id: str) -> Path:
     if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
         raise UsageError(
             f"{run_id} is not a run of this workspace",
-            hint="name a run that bench list runs shows; bench clean deletes no folder outside the workspace",
+            hint="list the runs of this workspace with: bench list runs",
         )
     return folder
 
@@ -275,7 +275,10 @@ def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
             f"{one.folder} contains a public log, which is never deleted", hint="move the log to another folder"
         )
     if one.running:
-        raise Locked(f"run {one.folder.name} is locked by {one.holder}", hint=f"bench pause {one.folder.name} first")
+        raise Locked(
+            f"run {one.folder.name} is locked by {one.holder}",
+            hint=f"stop the run first: bench pause {one.folder.name}",
+        )
     if one.namespaces:
         services = work.services
         known = partial(clearing_plan, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)

@@ -158,7 +158,7 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
     except UnknownMetric as problem:
         known = [*BUILT_IN, *(entry.name for entry in (*catalog.benchmarks(), *catalog.providers()))]
         near = get_close_matches(name, known, n=1)
-        hint = f'did you mean "{near[0]}"?' if near else "bench list shows what there is"
+        hint = f'did you mean "{near[0]}"?' if near else "list the known names with: bench list"
         raise UsageError(f'no benchmark, provider or metric has the name "{name}"', hint=hint) from problem
 
 

@@ -135,7 +135,8 @@ async def _judge_all(
     sides = [side for target in targets for side in await _answer_sets(catalog, target, dataset)]
     if not sides:
         raise UsageError(
-            f"{', '.join(targets)} has no answers to the benchmark {name}", hint="bench results shows a run's jobs"
+            f"{', '.join(targets)} has no answers to the benchmark {name}",
+            hint="list the jobs of a run with: bench results RUN_ID",
         )
     names = [side.name for side in sides]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -179,7 +180,7 @@ async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
         if not Path(target).is_file():
             async with Reader.open(find_run(workspace, target.partition(":")[0])) as reader:
                 return read_jobs(reader.meta.extra)[0].benchmark
-    raise UsageError("an answer file does not contain the name of its benchmark", hint="add --benchmark NAME")
+    raise UsageError("an answer file does not name its benchmark", hint="add --benchmark NAME")
 
 
 async def _answer_sets(catalog: Catalog, target: str, dataset: Dataset) -> list[AnswerSet]:
@@ -211,7 +212,7 @@ def _read_receipt_file(target: str) -> Receipt | None:
     try:
         return read_receipt(tree)
     except SchemaMismatch as mismatch:
-        raise UsageError(f"{path}: {mismatch}", hint=f"bench verify {path} shows what is wrong") from mismatch
+        raise UsageError(f"{path}: {mismatch}", hint=f"show the failed checks with: bench verify {path}") from mismatch
 
 
 def _answers_of_file(path: Path, dataset: Dataset) -> AnswerSet:
@@ -223,7 +224,7 @@ def _answers_of_file(path: Path, dataset: Dataset) -> AnswerSet:
         return AnswerSet(name=path.stem, rows=found.rows, source=found.text)
     rows = [row for row in read_external(path) if row.answer is not None]
     mapped = [row for row in rows if dataset.index_of(row.item) is not None]
-    text = f"{len(mapped)} of {len(rows)} rows mapped to items, {len(rows) - len(mapped)} not mapped"
+    text = f"{len(mapped)} of {counted(len(rows), 'row(|s)')} mapped to items, {len(rows) - len(mapped)} not mapped"
     return AnswerSet(name=path.stem, rows=mapped, source=f"answers: {text}")
 
 
@@ -241,13 +242,14 @@ def _answers_of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answe
     ]
     if not rows:
         raise UsageError(
-            f"{path}: the items file of this receipt has no answers", hint="bench sign --with-answers includes them"
+            f"{path}: the items file of this receipt has no answers",
+            hint="include the answers with: bench sign RUN_ID --with-answers",
         )
     named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
     return AnswerSet(
         name=receipt.receipt_id,
         rows=rows,
-        source=f"receipt of {receipt.provider.name}, {len(rows)} answers; bench verify checks it",
+        source=f"receipt of {receipt.provider.name}, {counted(len(rows), 'answer(|s)')}; bench verify checks it",
         context=context_of(receipt, path) or UNKNOWN,
         leaks="; ".join(named) or "the receipt lists no problem",
     )
@@ -285,7 +287,7 @@ async def _answers_of_job(reader: Reader, labels: LabelSource) -> AnswerSet:
     return AnswerSet(
         name=f"{reader.meta.run_id}:{record.provider}:{record.models.answering}",
         rows=rows,
-        source=f"run {reader.meta.run_id}, {len(rows)} answers",
+        source=f"run {reader.meta.run_id}, {counted(len(rows), 'answer(|s)')}",
         context=context_text(await read_context(reader, record)) or UNKNOWN,
         leaks="; ".join(record.prompt_leaks) or "contains neither the gold answer nor question type",
         labels=labels,

@@ -18,6 +18,7 @@ from cyclopts import Parameter
 
 from bench.cli import console, signals
 from bench.cli.global_flags import current
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.http import Http
@@ -58,7 +59,7 @@ def doctor(
         report = anyio.run(_examine, provider, embedding_model, keep, timeout_s, answered)
     except KeyboardInterrupt:
         _show(provider, answered)
-        signals.stage(f"{len(answered)} checks were finished", hint="give the command again")
+        signals.stage(counted(len(answered), "check(|s) (was|were) finished"), hint="give the command again")
         raise
     if current.get().json:
         console.json_value(report.as_json())

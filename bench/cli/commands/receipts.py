@@ -265,7 +265,9 @@ def sheet(
     )
     if not sheets:
         wanted = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
-        raise UsageError(f"run {target} has no job of {wanted}", hint="bench results shows its jobs")
+        raise UsageError(
+            f"run {target} has no job of {wanted}", hint="list the jobs of the run with: bench results RUN_ID"
+        )
     if current.get().json:
         console.json_value({"kind": "evidence_sheet", "version": 1, "sheets": [one.to_json() for one in sheets]})
     elif html is not None:

@@ -76,7 +76,7 @@ def retry(
         if item_id is not None:
             raise UsageError(
                 f'item "{item_id}" of run {run_id} did not fail',
-                hint="only items in state error or not_ready are run again; bench failures shows them",
+                hint=f'name an item in state "error" or "not_ready"; list them with: bench failures {run_id}',
             )
         return (
             folder,
@@ -257,7 +257,7 @@ def fork(
         only = await stored_items(find_run(catalog.workspace, run_id), start)
         if not only:
             results = "answers" if start is Phase.EVALUATE else "search results"
-            raise UsageError(f"run {run_id} has no stored {results}", hint="bench run starts a new run")
+            raise UsageError(f"run {run_id} has no stored {results}", hint="start a new run with: bench run")
         alone = plan.request.model_copy(update={"cluster": None, "shards": None, "workers": None})
         return replace(plan, request=alone), replace(scope, item_ids=only)
 

@@ -310,7 +310,7 @@ def export(
         count = read_run(run_id, lambda reader: _writer(format)(reader, sys.stdout))
     else:
         count = _to_file(run_id, format, Path(output))
-    console.note(f"{count} {'traces' if format == 'otlp-json' else 'rows'}")
+    console.note(counted(count, "trace(|s)" if format == "otlp-json" else "row(|s)"))
     return 0 if output == "-" else _report_export(run_id, format, output, rows=count)
 
 
@@ -319,7 +319,7 @@ def _traces(run_id: str, *, follow: bool) -> int:
     from bench.journal.paths import find_run
 
     count = anyio.run(partial(send_traces, find_run(current.get().workspace, run_id), follow=follow))
-    console.note(f"{count} traces sent")
+    console.note(counted(count, "trace(|s) sent"))
     return _report_export(run_id, "otlp", "", rows=count) if current.get().json else 0
 
 

@@ -72,7 +72,9 @@ def review(
         console.note(f"{counted(count, 'label(|s) (is|are)')} in the journal of run {run_id}")
     found = anyio.run(_read_reviews, folder, provider)
     if not found:
-        raise UsageError(f"run {run_id} has no labels", hint=f"bench review {run_id} --n 50 draws answers to label")
+        raise UsageError(
+            f"run {run_id} has no labels", hint=f"draw answers to label with: bench review {run_id} --n 50"
+        )
     if current.get().json:
         jobs = [{"benchmark": one.benchmark, "provider": one.provider, **each.to_json()} for one, each in found]
         console.json_value({"kind": "human_review", "version": 1, "jobs": jobs})
@@ -110,7 +112,7 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
     return (
         f"{counted(len(rows), 'answer(|s)')}"
         + (f" ({n} of each of {owners} sets of answers)" if owners > 1 else "")
-        + (f", {sheet.labelled} of them have a label" if sheet.labelled else "")
+        + (f", {counted(sheet.labelled, 'of them (has|have) a label')}" if sheet.labelled else "")
     )
 
 
@@ -132,7 +134,7 @@ async def _read_labels(folder: Path, path: Path) -> int:
         raise DataError(
             f"the header line must be {' '.join(HEAD)}",
             where=f"{path}:1",
-            hint="use the file that bench review --n wrote",
+            hint="keep the header line of the file",
         )
     found = [_parse_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
     given = [one for one in found if one is not None]
@@ -143,9 +145,9 @@ async def _read_labels(folder: Path, path: Path) -> int:
 def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
         raise DataError(
-            f"the row has {len(row)} cells, but the header has {len(HEAD)}",
+            f"the row has {counted(len(row), 'cell(|s)')}, but the header has {len(HEAD)}",
             where=where,
-            hint="keep the columns of the file that bench review --n wrote",
+            hint="keep all columns of the file",
         )
     answer_id, label = row[0], row[-1]
     given = label.strip().lower()
@@ -153,7 +155,7 @@ def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, 
         raise DataError(
             f'"{answer_id}" is not the id of a drawn answer of this run',
             where=where,
-            hint="use the file that bench review --n wrote for this run",
+            hint="create the file of this run with: bench review RUN_ID --n 50",
         )
     if not given:
         return None
@@ -181,8 +183,8 @@ def _grid(name: str, benchmark: str, found: Review) -> Grid:
         right=(1, 2, 3),
         notes=(
             found.text,
-            f"{wrong[0]} of {wrong[1]} labelled answers that the judge accepts are wrong; "
-            f"{right[0]} of {right[1]} that it rejects are right",
+            f"wrong among the labelled answers that the judge accepts: {wrong[0]} of {wrong[1]}; "
+            f"right among those that the judge rejects: {right[0]} of {right[1]}",
             *([f"kappa by question type: {kinds}"] if len(found.kappa_by_type) > 1 else []),
         ),
     )

@@ -139,7 +139,8 @@ def check_gates(plan: Plan) -> None:
     for name, wanted in plan.request.min_score.items():
         if _canonical_metric(name) not in known:
             raise UsageError(
-                f"--min-score {name}: no benchmark of this run computes this metric", hint="add it with --metrics"
+                f"--min-score {name}: no benchmark of this run computes this metric",
+                hint="add the metric with --metrics",
             )
         if not _is_number(wanted):
             raise UsageError(f"--min-score {name}={wanted}: expected a number")
@@ -238,7 +239,7 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
 
     if flags is not None and flags.dry_run:
         raise UsageError(
-            "--dry-run cannot be used when a run is resumed", hint=f"bench status {run_id} shows what is left"
+            "--dry-run cannot be used when a run is resumed", hint=f"show the pending items with: bench status {run_id}"
         )
     catalog, environment = load_workspace()
     found = requested_settings(catalog, flags or RunFlags())
@@ -364,7 +365,10 @@ def _run_file(catalog: Catalog, name: str) -> Path:
         folder = catalog.workspace / "configs" / "runs"
         raise UsageError(
             f"--config {name}: no such file",
-            hint=f"give the path of an existing file, the name of a run file in {folder}, or a shipped one: {shipped}",
+            hint=(
+                f"give the path of an existing file, the name of a run file in {folder}, or the name of a "
+                f"shipped run file: {shipped}"
+            ),
         )
     return catalog.find("runs", name).path
 
@@ -461,7 +465,11 @@ async def _execute(
         if not isinstance(error, DiskFull) and not is_disk_full(error):
             raise
         # the run's own words would be lost with its report
-        text = outcome.message if "stored" in outcome.message else f"the disk is full; {safe} phases are stored"
+        text = (
+            outcome.message
+            if "stored" in outcome.message
+            else f"the disk is full; {counted(safe, 'phase(|s) (is|are) stored')}"
+        )
         raise DiskFull(
             text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
         ) from error

@@ -160,7 +160,10 @@ def _kind_of(path: Path) -> Kind:
     raise ConfigError(
         "this is not a config of a known kind",
         where=str(path),
-        hint="a benchmark has schema or manifest_version, a provider endpoints or adapter, a model dialect",
+        hint=(
+            'add a key that shows the kind: "schema" or "manifest_version" (benchmark), "endpoints" or '
+            '"adapter" (provider), "dialect" (model)'
+        ),
     )
 
 

@@ -91,7 +91,7 @@ def _export(found: Verification, question: VerificationRequest, folder: Path) ->
     from bench.receipt.verification.verify import export
 
     if len(found.outcomes) != 1:
-        raise UsageError("--export can be used with one receipt only", hint="name a single receipt file")
+        raise UsageError("--export can be used with one receipt only", hint="name one receipt file")
     command = export(found.outcomes[0], question, folder)
     say = console.note if current.get().json else console.line
     say(f"cd {folder} && {command}")
@@ -181,7 +181,9 @@ def _finding_kind(finding: Finding) -> tuple[str, str, str]:
 
 def show_log(outcome: LogOutcome) -> None:
     """Print the verdict on a public log, its size, its root hash and the findings."""
-    _print_line(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
+    _print_line(
+        f"{outcome.verdict}  {outcome.folder}: log of {counted(outcome.size, 'entr(y|ies)')}, root {outcome.root_hash}"
+    )
     show_findings(outcome.findings)
 
 
@@ -211,7 +213,7 @@ def _subject_lines(receipt: Receipt, word: str) -> Iterator[str]:
     failed = counts.by_state.error + counts.by_state.not_ready
     kind = "whole run" if receipt.kind == "run" else "part of a run"
     epochs = receipt.run.epochs
-    each = f", each of {counts.planned // epochs} items {epochs} times" if epochs > 1 else ""
+    each = f", each of {counted(counts.planned // epochs, 'item(|s)')} {epochs} times" if epochs > 1 else ""
     yield f"  {'items':9} {counts.planned} planned{each}, {failed} failed, {counts.pending} pending ({kind})"
 
 
@@ -243,5 +245,6 @@ def _score_text(score: ReceiptScore) -> str:
     if interval is not None:
         shown += f" [{interval.low:.4f}, {interval.high:.4f}]"
     if score.n_failed and score.value_failures_as_zero is not None:
-        shown += f", {score.value_failures_as_zero:.4f} if the {score.n_failed} failed items count as 0"
+        failed = counted(score.n_failed, "failed item( counts|s count)")
+        shown += f", {score.value_failures_as_zero:.4f} if the {failed} as 0"
     return f"{shown} (n {score.n}, {score.definition})"

@@ -393,9 +393,9 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
         where = sources[-1].place(("extends",))
         if parent is None:
             text = f'extends "{name}": there is no benchmark with this name'
-            raise ConfigError(text, where=where, hint="bench list benchmarks shows the known ones")
+            raise ConfigError(text, where=where, hint="list the known benchmarks with: bench list benchmarks")
         if any(source.path.resolve() == parent.resolve() for source in sources) or len(sources) > MAX_EXTENDS:
-            raise ConfigError(f'extends "{name}" is circular', where=where, hint="remove one of the extends")
+            raise ConfigError(f'extends "{name}" is circular', where=where, hint='remove one of the keys "extends"')
         sources.append(Source.read(parent))
     return tuple(sources)
 
@@ -494,13 +494,13 @@ def _file_text(name: str, path: TreePath, origin: ConfigOrigin, workspace: Path 
     if found is None:
         folders_text = " or ".join(str(folder) for folder in folders)
         raise ConfigError(
-            f'the file "{name}" is not there', where=origin.place(path), hint=f"put it into {folders_text}"
+            f'the file "{name}" is not there', where=origin.place(path), hint=f"put the file into {folders_text}"
         )
     try:
         return found.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f'cannot read "{name}": {error}', where=origin.place(path), hint="save it as UTF-8"
+            f'cannot read "{name}": {error}', where=origin.place(path), hint="save the file as UTF-8"
         ) from error
 
 

@@ -324,7 +324,7 @@ class Compiler:
                 raise TreeError(
                     f'"{text}" can be used only inside $each',
                     place,
-                    "move it into $do: there, @ is the current element of $each",
+                    "move this path into $do, where @ is the current element of $each",
                 )
             return self._reference("$" + text[1:], place, element)
         return self.text(text, place)

@@ -57,7 +57,7 @@ def _name(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         yield ConfigError(
             f'name "{config.name}" differs from the file name "{source.path.stem}"',
             where=source.place(("name",)),
-            hint="give both the same name",
+            hint="give the config and its file the same name",
         )
 
 
@@ -103,8 +103,8 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         yield ConfigError(
             f'local.durability must be "process", "file" or "service", not "{declared}"',
             where=source.place(("local", "durability")),
-            hint="write process if the memories end with the process, file if they are in the run's folder, "
-            "service if they are elsewhere",
+            hint='write "process" if the memories exist only in the process, "file" if the memories are in the '
+            'folder of the run, "service" if the memories are elsewhere',
         )
 
 
@@ -205,7 +205,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         yield ConfigError(
             "endpoints.clear is missing",
             where=source.place(("endpoints",)),
-            hint="add it, or set capabilities: {clear: false}",
+            hint="add endpoints.clear, or set capabilities: {clear: false}",
         )
 
 

@@ -108,7 +108,7 @@ def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
         return ConfigError(
             f'adapter "{adapter}" is not a Python file',
             where=where,
-            hint="write it in Python (./file.py:Class), or serve it over HTTP or MCP",
+            hint="write the adapter in Python (./file.py:Class), or serve the memory system over HTTP or MCP",
         )
     if name == "builtin":
         if class_name in BUILT_IN:

@@ -334,7 +334,7 @@ def missing_file_error(config: BenchmarkConfig, workspace: Path, name: str | Non
         folders_text = " or ".join(
             display_path((folder / name).parent) for folder in lookup_folders(config, workspace)[:2]
         )
-        return DataError(f'the data file "{name}" is not there', where=where, hint=f"put it into {folders_text}")
+        return DataError(f'the data file "{name}" is not there', where=where, hint=f"put the file into {folders_text}")
     digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"the dataset of {config.name} is missing: {display_path(cache_path(config, workspace))}{digest}"
     return DataError(text, where=where, hint=download_hint(config))

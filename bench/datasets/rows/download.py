@@ -213,7 +213,7 @@ def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
 def _copy(config: BenchmarkConfig, source: Path, target: Path) -> DownloadResult:
     """Copy the user's file into the workspace, and check the digest of the copy."""
     if not source.is_file():
-        raise DataError("the file is not there", where=display_path(source), hint="check --from")
+        raise DataError("the file is not there", where=display_path(source), hint="correct the path after --from")
     expected = config.data.sha256
     if target.exists() and target.samefile(source):
         sha256 = file_sha256(source)

@@ -67,7 +67,7 @@ class JoinedFiles:
         path = self.find(name)
         if path is None:
             folders_text = " or ".join(display_path(folder) for folder in self.folders)
-            raise fail(f'the file "{name}" is not there', f"put it into {folders_text}")
+            raise fail(f'the file "{name}" is not there', f"put the file into {folders_text}")
         if suffix_of(name) not in SUFFIXES:
             raise fail(
                 f'cannot tell the format of "{name}"',
@@ -222,7 +222,7 @@ class JoinedRows(AddedField):
         text = scalar_text(value)
         if text is None:
             raise self._fail(
-                place, "the value of by is a list or map; expected a text or a number", "correct the path of by"
+                place, 'the value of "by" is a list or map; expected a text or a number', 'correct the path of "by"'
             )
         return text
 

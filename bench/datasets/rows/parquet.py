@@ -74,7 +74,7 @@ class ParquetRows:
                 start += batch.num_rows
         except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # bytes that are not UTF-8 too
             text = f"the row group {group} cannot be read: {_first_line(error)}"
-            raise DataError(text, where=self.label, hint="download it again") from error
+            raise DataError(text, where=self.label, hint="download the file again") from error
 
 
 def _without_null(values: dict[str, object]) -> dict[str, object]:
@@ -114,7 +114,7 @@ def _open_parquet(path: Path, label: str) -> Any:
         return parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(
-            f"the file is not valid parquet: {_first_line(error)}", where=label, hint="download it again"
+            f"the file is not valid parquet: {_first_line(error)}", where=label, hint="download the file again"
         ) from error
 
 

@@ -269,7 +269,9 @@ def _check_magic_bytes(path: Path, label: str, format: Format) -> None:  # noqa:
     kind = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
     if format == "parquet":
         if kind != "parquet":
-            raise DataError("the file is not parquet", where=label, hint="download it again, or correct data.format")
+            raise DataError(
+                "the file is not parquet", where=label, hint="download the file again, or correct data.format"
+            )
     elif kind is not None:
         hint = {"parquet": "set data.format: parquet", "gzip": "add the suffix .gz to the name of the file"}.get(
             str(kind), "unpack the file"

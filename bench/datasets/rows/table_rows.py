@@ -19,6 +19,7 @@ from typing import BinaryIO
 from bench.config.benchmark.values import scope_of, scoped
 from bench.datasets.rows.row import FileRow, RowPlace, broken_row, malformed_error, not_utf8_error
 from bench.errors import DataError
+from bench.visible import counted
 
 _BOM_CHARACTER = "\ufeff"
 _LONGEST_FIELD = 1 << 30
@@ -105,7 +106,7 @@ def table_rows(
 
 def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], cells: list[str]) -> FileRow:
     if len(cells) != len(names):
-        text = f"has {len(cells)} fields, but the header has {len(names)}"
+        text = f"has {counted(len(cells), 'field(|s)')}, but the header has {len(names)}"
         return broken_row(
             place, offset, place.error("", text, hint="put a field in quotes if it contains a comma or a line end")
         )

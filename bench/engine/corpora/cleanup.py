@@ -150,7 +150,7 @@ async def clearing_plan(
     if lent_to:
         raise Locked(
             f"the memories of run {folder.name} are in use by run {', '.join(lent_to)}: nothing was cleared",
-            hint=f"finish it (bench resume {lent_to[0]}), or delete it first (bench clean {lent_to[0]} --yes)",
+            hint=f"first finish that run (bench resume {lent_to[0]}) or delete it (bench clean {lent_to[0]} --yes)",
         )
     async with Reader.open(folder) as reader:
         meta = reader.meta
@@ -256,7 +256,7 @@ def _changed_error(
         f"the namespaces of run {meta.run_id} were not cleared: the config, address or data of a provider has changed",
         changes=found,
         hint=f"undo the change (config, variable, data), then {again}; "
-        f"if it is still the same service: {again} --moved {names}; "
+        f"if the service only has a new address: {again} --moved {names}; "
         f"{_forget_hint(again, labels)}",
     )
 

@@ -24,6 +24,7 @@ from bench.engine.outcome import Failure
 from bench.events import bind
 from bench.journal import CorpusKind, Event
 from bench.model import Corpus, Phase
+from bench.visible import counted
 
 
 async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | None:
@@ -130,7 +131,7 @@ class CorpusPreparation:
         """Clear the namespace of the last attempt, and return the state of a new attempt."""
         ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
         why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
-        cost = f", including {ingest.sent} acknowledged memories" if ingest.sent else ""
+        cost = f", including {counted(ingest.sent, 'acknowledged memor(y|ies)')}" if ingest.sent else ""
         text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
         self.lane.report(Event(kind="corpus_reset", scope=self.lane.key, message=text, data={"again": ingest.sent}))
         await self.lane.clear(self.corpus.id, ingest.with_batches(*sorted(history.doubts)))

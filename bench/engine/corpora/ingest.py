@@ -41,6 +41,7 @@ from bench.model import Ingested, Memory, Space
 from bench.plan.validity import probe_text
 from bench.providers import Assumes, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
+from bench.visible import counted
 
 PARALLEL_BATCHES = 8
 EMBEDDED_AHEAD = 8
@@ -101,7 +102,10 @@ class IngestPass:
             return None
         looked = await self.lane.run.attempt_and_journal(lambda: self._count_held(chosen[-1]), self.call_owner)
         if looked.value:
-            held = f"{self.lane.provider.name} has only one namespace, which already contained {looked.value} memories"
+            held = (
+                f"{self.lane.provider.name} has only one namespace, which already contained "
+                f"{counted(looked.value, 'memor(y|ies)')}"
+            )
             text = f"{held} before this run: nothing was written or deleted; empty it, then resume"
             return Failure(kind=OCCUPIED, message=text, stops_lane=True)
         return looked.failure
@@ -272,7 +276,9 @@ class IngestPass:
         got = await self.lane.provider.ingest(self.space, memories)
         if got.rejected:
             name, reason = next(iter(got.rejected.items()))
-            raise IngestFailed(f"{name} refused {len(got.rejected)} of {len(memories)} memories: {reason}")
+            raise IngestFailed(
+                f"{name} refused {len(got.rejected)} of {counted(len(memories), 'memor(y|ies)')}: {reason}"
+            )
         return got
 
     async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:

@@ -32,6 +32,7 @@ from bench.errors import CallError, NotCleared, Rejected
 from bench.model import Found, Hit, Memory, Query, Space
 from bench.providers import AtLeast, Counts, Provider
 from bench.providers.batching import whole_id
+from bench.visible import counted
 
 START_CHARS = 200
 PROBE_K = 10
@@ -148,7 +149,7 @@ class Sentinel:
                 return not self.must_settle or await self._still(answer)
             found += len(answer.hits)
         self.seen = (
-            f"searches for its memories found {found} hits, but none has their id or text "
+            f"searches for its memories found {counted(found, 'hit(|s)')}, but none has their id or text "
             "(a service that rewrites memories needs search.response.id_from)"
             if found
             else "searches for its memories found nothing"

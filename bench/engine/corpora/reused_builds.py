@@ -36,6 +36,7 @@ from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, v
 from bench.providers import Restores, Versioned, is_reusable
 from bench.providers.plugin_guard import AdapterErrors
 from bench.scalars import object_or_empty
+from bench.visible import counted
 
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of its contents"
@@ -86,7 +87,7 @@ async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
         raise UsageError(
             f"the build of run {wanted} cannot be searched by another run: "
             f"{names} keeps its memories for the run that ingested them",
-            hint="give the same flags to bench run, which ingests again",
+            hint="ingest again: bench run with the same flags",
         )
     for lane in able:
         await _reuse_named(run, lane, folder)
@@ -101,7 +102,9 @@ def _folder(run: RunContext, wanted: str) -> Path:
     folder = find_run(run.plan.workspace, wanted).resolve()
     folder = folder if folder.is_dir() else folder.parent
     if folder.parent != (run.plan.workspace / CHECKPOINTS).resolve() or folder == run.folder.resolve():
-        raise UsageError(f"--reuse-build {wanted} is not another run of this workspace", hint="give a run id, or auto")
+        raise UsageError(
+            f"--reuse-build {wanted}: this workspace has no other run with this id", hint="give a run id, or auto"
+        )
     return folder
 
 
@@ -127,7 +130,7 @@ async def _reuse_named(run: RunContext, lane: OpenLane, folder: Path) -> None:
         benchmark, provider = lane.plan.benchmark.name, lane.plan.provider.config.name
         raise IdentityError(
             f"run {folder.name} has no build of {benchmark} by {provider}",
-            hint="bench builds list shows the builds of each run",
+            hint="list the builds of each run with: bench builds list",
         )
     different, one = min(found, key=lambda pair: len(pair[0]))
     different = different or await _lend_and_compare(run, lane, one)
@@ -171,7 +174,7 @@ def _mismatch(lane: OpenLane, run_id: str, build: str, different: Changes) -> Id
     return IdentityError(
         f"build {build} of run {run_id} does not match {lane.plan.provider.label} of this run",
         changes=different,
-        hint="undo the change, or use bench run --reuse-build auto: it reuses matching builds and ingests the rest",
+        hint="undo the change, or reuse only the builds that match: bench run --reuse-build auto",
     )
 
 
@@ -348,7 +351,8 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
     build = stored.build
     unknown = f", {build.cost_unknown_calls} of unknown price" if build.cost_unknown_calls else ""
     text = (
-        f"build {build.build} of run {build.run_id} (reused): that run ingested it and paid {build.calls} calls, "
+        f"build {build.build} of run {build.run_id} (reused): that run ingested it and paid "
+        f"{counted(build.calls, 'call(|s)')}, "
         f"USD {build.cost_usd}{unknown}; this run does not count them{_unsearched_note(stored)}"
     )
     facts = ("fingerprint", "calls", "tokens", "cost_usd", "cost_unknown_calls", "ingest_us", "n_memories", "n_corpora")

@@ -36,6 +36,7 @@ from bench.model import (
     Query,
 )
 from bench.providers.ranking import in_order, reversed_scores, text_flags
+from bench.visible import counted
 
 OVER_RETURNED = "over_returned"
 """flag: the provider returned more than k hits, of which only the first k are used"""
@@ -154,7 +155,7 @@ def empty_text_flags(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[
     lost = [known for known in empty if any(one.memory.content.strip() for one in known)]
     if lost and len(empty) == len(hits):
         raise MappingError(
-            f"{name}: all {len(hits)} hits have an empty text, although their memories have one",
+            f"{name}: every hit has an empty text ({counted(len(hits), 'hit(|s)')}), although its memory has a text",
             hint="correct the path of the text in the provider's config",
         )
     return (WITHOUT_TEXT,) if lost else ()

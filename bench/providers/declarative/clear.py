@@ -165,7 +165,7 @@ class ClearOperation:
                 pause_s = min(pause_s * 1.5, self.waiting.max_interval_s)
         raise NotReady(
             f"clearing {namespace} took more than {self.waiting.timeout_s:g} s",
-            hint="bench clean --orphans tries again",
+            hint="clear the namespace again with: bench clean --orphans",
         )
 
 

@@ -22,6 +22,7 @@ from bench.providers.declarative.sources import content_hash
 from bench.providers.declarative.variables import HASHES, LOST, SENT, STORED, MemoryFormat, memory_uuid, space_variables
 from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import merge_captures
+from bench.visible import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,10 @@ class IdMapReader:
         keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
         values = self._values(answers) if self.value is not None else list(sent) * (len(keys) if len(sent) == 1 else 1)
         if len(keys) != len(values) and answers:
-            raise answers[-1].error(self.key, f"the service returned {len(keys)} ids for {len(values)} memories")
+            raise answers[-1].error(
+                self.key,
+                f"the service returned {counted(len(keys), 'id(|s)')} for {counted(len(values), 'memor(y|ies)')}",
+            )
         return dict(zip(keys, values, strict=True))
 
     def _values(self, answers: Sequence[ServiceResponse]) -> list[str]:
@@ -228,7 +232,7 @@ class AddOperation:
             if size > self.max_bytes:
                 raise Rejected(
                     f"memory {memory.id} has {size} bytes, more than ingest.batch.max_bytes {self.max_bytes}",
-                    hint="add ingest.split, or raise max_bytes",
+                    hint='add ingest.split, or raise "max_bytes"',
                 )
 
 

@@ -123,7 +123,7 @@ class McpChannel:
                 raise ConfigError(
                     f'the MCP server of {self.name} has no tool "{tool}"{did_you_mean(tool, offered)}',
                     where=where,
-                    hint=f"its tools: {', '.join(sorted(offered))}",
+                    hint=f"tools of this server: {', '.join(sorted(offered))}",
                 )
 
     @asynccontextmanager
@@ -226,7 +226,7 @@ class McpChannel:
         if len(body) > self.max_bytes:
             raise MappingError(
                 f"{call.endpoint.name}: tool {call.tool}: the answer is larger than {self.max_bytes} bytes",
-                hint="request less per call, or raise max_response_bytes",
+                hint='request less per call, or raise "max_response_bytes"',
             )
         response = Response(status=200, headers={}, body=body, timings=Timings(), request=f"tool {call.tool}")
         if self.errors.rules:

@@ -33,6 +33,7 @@ from bench.providers.protocol import (
     ProviderContext,
     merge_captures,
 )
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.config.provider.calls import Endpoints, RequestSection
@@ -214,7 +215,10 @@ class Declarative:
         answer = await self._list_call.send({**self._values(space), "sessionId": session_id})
         hits = list(self._list_reader.read(answer, space).hits)
         if answer.ok and not self._list_reader.plain and reports_more(answer.tree, len(hits)):
-            raise answer.error("list", f"the service returned only the first {len(hits)} memories of a longer list")
+            raise answer.error(
+                "list",
+                f"the service returned only the beginning of a longer list ({counted(len(hits), 'memor(y|ies)')})",
+            )
         return hits
 
 
@@ -238,7 +242,7 @@ def _channel(config: ProviderConfig, context: ProviderContext) -> Channel:
             from bench.providers.declarative.mcp_channel import McpChannel
         except ImportError as error:
             raise ConfigError(
-                f"type mcp needs the mcp package: {error}",
+                f'type "mcp" needs the Python package "mcp": {error}',
                 where=config.place("type"),
                 hint="pip install 'memorybench[mcp]'",
             ) from error

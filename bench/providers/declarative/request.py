@@ -331,7 +331,7 @@ class CompiledCall:
             )
         except ValueMissing as missing:
             raise MappingError(
-                f"{self.key}: {missing}", hint="correct the variable in the config; it has no value in this call"
+                f"{self.key}: {missing}", hint="correct the variable in the config, which has no value in this call"
             ) from missing
         if self.idempotency_header is not None:
             filled.headers[self.idempotency_header] = str(values.get("batchKey", ""))
@@ -355,7 +355,8 @@ class CompiledCall:
         path = "".join(parts)
         if "/." in path and DOT_SEGMENTS & set(path.partition("?")[0].split("/")):
             raise MappingError(
-                f'{self.key}: the path "{path}" has a segment "." or ".."', hint="check the values of its variables"
+                f'{self.key}: the path "{path}" has a segment "." or ".."',
+                hint="check the values of the variables in the path",
             )
         return path
 

@@ -78,8 +78,8 @@ class ExistingProbe:
         if rows and reports_more(answer.tree, seen):
             raise answer.error(
                 self.results or self.call.key,
-                f"only the first {seen} elements of a longer list were read, and none of them matches: add page, "
-                "or narrow the query",
+                f"only the first {seen} elements of a longer list were read, and none of these elements matches: "
+                'add "page", or narrow the query',
             )
         return None
 
@@ -136,7 +136,7 @@ class SetupOperation:
                     namespace = values["runTag"]
                     raise NotCleared(
                         f"{namespace}: the answer to {call.key} was lost, and the created object cannot be looked up",
-                        hint=f'delete the object at the service, or add "existing" to {call.key} to find it',
+                        hint=f'delete the object at the service, or add "existing" to {call.key} to find the object',
                     )
                 captures = merge_captures(
                     captures, call.captured(await call.each({**seen, **await self._dimensions()}))

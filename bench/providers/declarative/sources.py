@@ -21,6 +21,7 @@ from bench.providers.declarative.request import ProviderConnection
 from bench.providers.declarative.response import ServiceResponse, as_ids, compact
 from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, sent_ids, space_variables
 from bench.values import dataclass
+from bench.visible import counted
 
 CACHED_NAMESPACES = 64
 """maximum number of namespaces whose ids are cached"""
@@ -137,7 +138,7 @@ class SourceMapper:
         if not (is_expected and hits) or any(hit.source_ids for hit in hits):
             return
         if not any(_SENT.fullmatch(mark) for hit in hits for mark in hit.marks):
-            raise answer.error(self.key, f"none of {len(hits)} hits maps to a memory that was sent")
+            raise answer.error(self.key, f"no hit maps to a memory that was sent ({counted(len(hits), 'hit(|s)')})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from bench.providers.declarative.request import CompiledCall, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, compact, json_type, may_be_a_page
 from bench.providers.protocol import Waiting, merge_captures
 from bench.scalars import whole_number
+from bench.visible import counted
 
 SHOWN_VALUE = 100
 FIRST_PAGE = " (perhaps this counts only the first page of a list)"
@@ -105,7 +106,7 @@ class StatusPoller:
         ready = sum((namespace, job) in self.done for job in jobs)
         return Readiness(
             state="ready" if ready == len(jobs) else "pending",
-            detail=f"{ready} of {len(jobs)} jobs ready{waiting}",
+            detail=f"{ready} of {counted(len(jobs), 'job(|s)')} ready{waiting}",
             counts={"ready": ready, "jobs": len(jobs)},
             captures=captures,
         )
@@ -166,7 +167,8 @@ class StatusPoller:
                 if count >= sent
                 else (
                     "pending",
-                    f"{count} of {sent} memories there" + (FIRST_PAGE if may_be_a_page(answer.tree, count) else ""),
+                    f"{count} of {counted(sent, 'memor(y|ies)')} there"
+                    + (FIRST_PAGE if may_be_a_page(answer.tree, count) else ""),
                 )
             )
         return "ready", ""

@@ -20,6 +20,7 @@ from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.batching import batches, pieces, with_split_rule
 from bench.providers.namespaces import namespace
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
+from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
@@ -234,7 +235,7 @@ class Examination:
             added = merge_ingested(added, await self.provider.finish(scratch.space, added))
         if added.rejected:
             reasons = "; ".join(f"{memory}: {reason}" for memory, reason in added.rejected.items())
-            raise CheckFailed(f"the service rejected {len(added.rejected)} memories: {reasons}")
+            raise CheckFailed(f"the service rejected {counted(len(added.rejected), 'memor(y|ies)')}: {reasons}")
         scratch.space = replace(scratch.space, captures=merge_captures(scratch.space.captures, added.captures))
         scratch.ingested = merge_ingested(scratch.ingested, added)
 

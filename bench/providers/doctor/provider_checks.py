@@ -23,6 +23,7 @@ from bench.providers.doctor.examination import (
 )
 from bench.providers.protocol import Versioned
 from bench.providers.ranking import reversed_scores
+from bench.visible import counted
 
 AWKWARD_TEXT = (
     "Line one\nline \"two\" with 'quotes' and \\ back\\slashes; \U0001f408 cat, \u05e2\u05d1\u05e8\u05d9\u05ea, "
@@ -73,7 +74,7 @@ async def _empty(exam: Examination) -> str:
 
 async def _add(exam: Examination) -> str:
     await exam.fill(exam.first, exam.memories)
-    return f"{len(exam.memories)} memories"
+    return counted(len(exam.memories), "memor(y|ies)")
 
 
 async def _ready(exam: Examination) -> str:
@@ -206,7 +207,7 @@ async def _isolation(exam: Examination) -> str:
         raise CheckSkipped("the provider has one namespace only (scoping: single)")
     found = await exam.hits(exam.second, SAMPLE_FACTS[0][0])
     if found:
-        raise CheckFailed(f"a search in the second namespace finds {len(found)} memories of the first")
+        raise CheckFailed(f"a search in the second namespace finds {counted(len(found), 'memor(y|ies)')} of the first")
     await exam.fill(exam.second, [Memory(id="other-1", content=OTHER, when=SAMPLE_FACTS[0][1])])
     await exam.until_ready(exam.second, [OTHER])
     return "the second does not see the first"
@@ -224,7 +225,7 @@ async def _repeat_batch(exam: Examination) -> str:
     hits = await exam.hits(exam.first, SAMPLE_FACTS[1][0], 10)
     sources = [source for hit in hits for source in set(map(whole_id, hit.source_ids))]
     if rule == "repeat" and len(sources) != len(set(sources)):
-        raise CheckFailed(f"on_unknown: repeat is wrong: the service stores a repeated batch again: {sources}")
+        raise CheckFailed(f'on_unknown "repeat" is wrong, because the service stores a repeated batch again: {sources}')
     if not hits:
         raise CheckFailed("a memory is not found after it was added a second time")
     return f"{rule}: each memory once" if sources else rule
@@ -261,7 +262,7 @@ async def _empty_query(exam: Examination) -> str:
         found = await exam.hits(exam.first, "")
     except Rejected as error:
         return f"Rejected: {str(error)[:80]}"
-    return f"{len(found)} hits"
+    return counted(len(found), "hit(|s)")
 
 
 async def _clear(exam: Examination) -> str:
@@ -276,7 +277,7 @@ async def _clear(exam: Examination) -> str:
     await exam.prepare(exam.first)
     count = await exam.count(exam.first, SAMPLE_FACTS[0][0])
     if count:
-        raise CheckFailed(f"{count} memories are left after clearing")
+        raise CheckFailed(counted(count, "memor(y is|ies are) left after clearing"))
     return "cleared twice; nothing is left"
 
 

@@ -30,7 +30,7 @@ class ChunkDatabase(ConfigModel):
     @model_validator(mode="after")
     def _addressed(self) -> Self:
         if self.type == "postgres" and self.connection_string is None:
-            raise ValueError("database of type postgres needs connectionString")
+            raise ValueError('a database of type "postgres" needs "connectionString"')
         return self
 
 
@@ -45,7 +45,7 @@ class Chunking(ConfigModel):
     @model_validator(mode="after")
     def _moves_on(self) -> Self:
         if self.overlap >= self.size:
-            raise ValueError("overlap must be smaller than size")
+            raise ValueError('"overlap" must be smaller than "size"')
         return self
 
 

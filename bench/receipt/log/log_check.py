@@ -150,7 +150,7 @@ def _outcome(view: LogView, findings: list[Finding]) -> LogOutcome:
         checkpoint = None
     return LogOutcome(
         folder=view.folder,
-        findings=tuple(or_ok("log", findings, f"{size} entries")),
+        findings=tuple(or_ok("log", findings, counted(size, "entr(y|ies)"))),
         origin=checkpoint.origin if checkpoint else None,
         size=size,
         root_hash=view.roots([size])[size].hex(),
@@ -205,9 +205,14 @@ def _checkpoint_findings(view: LogView, store: TrustStore) -> Iterator[Finding]:
         yield _fail(error.code, error.message)
         return
     if checkpoint.size > size:
-        yield _fail("log_size", f"the checkpoint covers {checkpoint.size} entries, but the log has only {size}")
+        yield _fail(
+            "log_size", f"the checkpoint covers {counted(checkpoint.size, 'entr(y|ies)')}, but the log has only {size}"
+        )
     elif view.roots([checkpoint.size])[checkpoint.size] != checkpoint.root:
-        yield _fail("log_root", f"the first {checkpoint.size} entries do not match the root of the checkpoint")
+        yield _fail(
+            "log_root",
+            f"the first {counted(checkpoint.size, 'entr(y does|ies do)')} not match the root of the checkpoint",
+        )
     if checkpoint.size < size or view.torn:
         cut = "; the last line is incomplete" if view.torn else ""
         pending = max(0, size - checkpoint.size)
@@ -323,7 +328,9 @@ def _history_findings(view: LogView, heads: Iterator[EarlierHead | Finding]) -> 
     for head in known:
         if roots.get(head.size) != head.root:
             yield _fail(
-                "log_inconsistent", f"{head.seen_in}: the first {head.size} entries of the log have changed since then"
+                "log_inconsistent",
+                f"{head.seen_in}: the first {counted(head.size, 'entr(y of the log has|ies of the log have)')} changed "
+                "since then",
             )
 
 

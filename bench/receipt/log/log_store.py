@@ -156,9 +156,11 @@ def _base64(text: str) -> bytes:
     return raw
 
 
+RESTORE_HINT = "restore the published copy of the log"
+
+
 def _malformed(detail: str) -> VerificationError:
-    hint = "restore the published copy of the log"
-    return VerificationError("log_signature", f"not a signed checkpoint: {detail}", hint=hint)
+    return VerificationError("log_signature", f"not a signed checkpoint: {detail}", hint=RESTORE_HINT)
 
 
 SCHEMA = "bench.log-entry/1"
@@ -278,18 +280,20 @@ def read_entry(line: bytes) -> AnyEntry:
     try:
         return _validated_entry(parse(line), line)
     except (CanonicalError, SchemaMismatch) as error:
-        raise VerificationError("log_entry", str(error)) from None
+        raise VerificationError("log_entry", str(error), hint=RESTORE_HINT) from None
 
 
 def _validated_entry(value: JSON, line: bytes) -> AnyEntry:
     if dumps(value) != line:
-        raise VerificationError("log_entry", "the line is not in canonical form")
+        raise VerificationError("log_entry", "the line is not in canonical form", hint=RESTORE_HINT)
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise VerificationError("log_entry", f"the schema is not {SCHEMA}")
+        raise VerificationError("log_entry", f"the schema is not {SCHEMA}", hint=RESTORE_HINT)
     kind = _KINDS.get(str(value.get("type")))
     if kind is None:
         raise VerificationError(
-            "log_entry", f"{value.get('type')!r} is not a type of entry; expected {', '.join(_KINDS)}"
+            "log_entry",
+            f"{value.get('type')!r} is not a type of entry; expected {', '.join(_KINDS)}",
+            hint=RESTORE_HINT,
         )
     return cast("AnyEntry", validate(kind, value))
 
@@ -360,7 +364,9 @@ def has_log(folder: Path) -> bool:
 def read_log(folder: Path) -> LogView:
     """Read the log in a folder; raise UsageError if the folder has no log."""
     if not has_log(folder):
-        raise UsageError(f"no {ENTRIES} in {folder}", hint="name the folder of a log, such as results/published")
+        raise UsageError(
+            f"there is no {ENTRIES} in {folder}", hint="name the folder of a log, such as results/published"
+        )
     lines, torn = _split((folder / ENTRIES).read_bytes())
     note = folder / CHECKPOINT
     entries: list[AnyEntry] = []

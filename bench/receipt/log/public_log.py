@@ -50,6 +50,7 @@ from bench.receipt.schema import Receipt
 from bench.receipt.signing.signature import KeyRefused, SigningKey
 from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, TrustStore
 from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, or_ok, warn
+from bench.visible import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ def refuse_altered(view: LogView, store: TrustStore) -> None:
                 str(finding.code),
                 f"nothing is appended to a log that fails verification: {finding.detail}",
                 where=str(view.folder),
-                hint="bench log verify shows every fault; restore the published copy of the log",
+                hint="restore the published copy of the log; list every fault with: bench log verify",
             )
 
 
@@ -127,14 +128,18 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
         raise KeyRefused(
             "key_unknown",
             f"the log key {fingerprint} is not in trusted.json",
-            hint="bench keys trust FILE adds its public key",
+            hint="add the public key with: bench keys trust FILE",
         )
     if "log" not in entry.roles:
         raise KeyRefused(
-            "key_role", f"{entry.name} has no role log", hint="create a log key: bench keys new NAME --roles log"
+            "key_role",
+            f'the key {entry.name} has no role "log"',
+            hint="create a log key: bench keys new NAME --roles log",
         )
     if entry.status != "active":
-        raise KeyRefused(f"key_{entry.status}", f"{entry.name} is {entry.status}", hint="use an active log key")
+        raise KeyRefused(
+            f"key_{entry.status}", f"the log key {entry.name} is {entry.status}", hint="use an active log key"
+        )
 
 
 def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
@@ -196,7 +201,7 @@ class CheckedLog:
         found += self._withdrawal_findings(receipt.receipt_id)
         found += self._head_findings(receipt)
         found += self._preregistration_findings(receipt)
-        return or_ok("log", found, f"in the log of {self.outcome.size} entries")
+        return or_ok("log", found, f"in the log of {counted(self.outcome.size, 'entr(y|ies)')}")
 
     def _entry_findings(self, document: Mapping[str, JSON], receipt: Receipt) -> Iterator[Finding]:
         same_id = [entry for entry in self.view.of(ReceiptLogged) if entry.receipt_id == receipt.receipt_id]
@@ -225,7 +230,9 @@ class CheckedLog:
             return
         if not has_root(self.view, head.size, head.root_hash):
             yield fail(
-                "log", "log_inconsistent", f"the first {head.size} entries of the log have changed since the run"
+                "log",
+                "log_inconsistent",
+                f"the first {counted(head.size, 'entr(y of the log has|ies of the log have)')} changed since the run",
             )
 
     def _preregistration_findings(self, receipt: Receipt) -> Iterator[Finding]:
@@ -260,7 +267,7 @@ class CheckedLog:
         abandoned = {entry.run_id for entry in self.view.of(RunAbandoned)}
         if runs <= published:
             return or_ok("runs", [])
-        shown = f"{len(runs)} runs of this config registered, {len(runs & published)} published"
+        shown = f"{counted(len(runs), 'run(|s)')} of this config registered, {len(runs & published)} published"
         return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
 
     def is_reproduced(self, receipt: Receipt) -> bool:

@@ -54,7 +54,9 @@ class NotPublishable(VerificationError):
     def __init__(
         self, code: str, message: str, verdict: ReceiptVerdict, *, where: str, hint: str | None = None
     ) -> None:
-        super().__init__(code, message, where=where, hint=hint or "only a VALID receipt of kind run is published")
+        super().__init__(
+            code, message, where=where, hint=hint or 'publish a receipt with the verdict VALID and the kind "run"'
+        )
         self.exit_code = verdict.exit_code or ReceiptVerdict.INVALID.exit_code  # type: ignore[misc]
 
 
@@ -157,7 +159,8 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
     log = read_log(folder) if has_log(folder) else None
     if log is None or run_id not in {entry.run_id for entry in log.of(RunStarted)}:
         raise UsageError(
-            f"run {run_id} was never announced in the log", hint="only runs with --publishable are announced"
+            f"run {run_id} was never announced in the log",
+            hint="start runs with --publishable, so that they are announced",
         )
     _refuse_empty(reason)
     for gone in log.of(RunAbandoned):
@@ -167,7 +170,7 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
         if kept.run_id == run_id:
             raise UsageError(
                 f"run {run_id} cannot be marked as abandoned: its receipt {kept.receipt_id} is published",
-                hint=f"bench publish --retract {kept.receipt_id} retracts the receipt",
+                hint=f"retract the receipt with: bench publish --retract {kept.receipt_id}",
             )
     return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)
 
@@ -226,7 +229,7 @@ def _existing_entry(path: Path, folder: Path) -> ReceiptLogged | None:
             "the log contains another receipt with this id",
             ReceiptVerdict.INVALID,
             where=str(path),
-            hint="publish the original receipt; only one receipt can have this id",
+            hint="publish the original receipt",
         )
     return entry
 
@@ -243,7 +246,7 @@ def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
     if receipt.kind != "run":
         raise NotPublishable(
             "partial",
-            "the receipt covers only part of a run, so it is not published",
+            "the receipt covers only part of a run and cannot be published",
             ReceiptVerdict.INVALID,
             where=str(path),
             hint="publish a receipt of the whole run",
@@ -254,7 +257,7 @@ def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
             "the items file of the receipt is missing",
             ReceiptVerdict.INVALID,
             where=str(path),
-            hint="put it next to the receipt",
+            hint="put the items file next to the receipt",
         )
     return outcome
 
@@ -298,12 +301,12 @@ def _restore_files(path: Path, folder: Path, entry: ReceiptLogged) -> None:
 
 def _refuse_unknown(folder: Path, receipt_id: str) -> None:
     if not has_log(folder) or read_log(folder).receipt_entry(receipt_id) is None:
-        raise UsageError(f"no receipt {receipt_id} in the log", hint="name the id of a published receipt")
+        raise UsageError(f"the log contains no receipt {receipt_id}", hint="name the id of a published receipt")
 
 
 def _refuse_empty(reason: str | None) -> None:
     if not (reason or "").strip():
-        raise UsageError("a reason is missing", hint="give one with --reason TEXT")
+        raise UsageError("a reason is missing", hint="give a reason with --reason TEXT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

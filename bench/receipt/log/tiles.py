@@ -34,7 +34,9 @@ def tile_files(view: LogView) -> dict[str, bytes]:
     """
     size = view.covered
     if view.note is None or not size:
-        raise VerificationError("log_pending", "no checkpoint covers any entry", hint="bench publish signs one")
+        raise VerificationError(
+            "log_pending", "no checkpoint covers any entry", hint="sign a checkpoint with: bench publish RECEIPT.json"
+        )
     lines = view.lines[:size]
     long = next((at for at, line in enumerate(lines) if len(line) > MAX_ENTRY_BYTES), None)
     if long is not None:

@@ -26,6 +26,7 @@ from bench.receipt.log.log_store import CHECKPOINT, CHECKPOINTS, Note, key_id, r
 from bench.receipt.signing.signature import PublicKey, SigningKey, is_valid_signature
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, ok
+from bench.visible import counted
 
 COSIGNATURE = b"\x04"
 TIMESTAMP = 8
@@ -58,7 +59,7 @@ class WitnessKey:
             if found.id.hex() == stated:
                 return found
         raise UsageError(
-            f'"{text}" is not the key of a witness', hint="write NAME+ID+KEY, as bench log cosign prints it"
+            f'"{text}" is not the key of a witness', hint="write NAME+ID+KEY, the form that bench log cosign prints"
         )
 
     @property
@@ -115,7 +116,9 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
     view = read_log(folder)
     checkpoint = view.checkpoint()
     if view.note is None or checkpoint is None:
-        raise VerificationError("log_pending", "the log has no checkpoint", hint="bench publish signs one")
+        raise VerificationError(
+            "log_pending", "the log has no checkpoint", hint="sign a checkpoint with: bench publish RECEIPT.json"
+        )
     seen = file.with_name(f"{file.name}.{sha256(checkpoint.origin.encode()).hexdigest()[:12]}.seen")
     outcome = check_log(view, store, seen if seen.is_file() else None)
     if outcome.verdict is not ReceiptVerdict.VALID:
@@ -123,7 +126,8 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
     if seen.is_file() and (last := read_note(seen.read_bytes()).checkpoint()).size > checkpoint.size:
         raise VerificationError(
             "log_inconsistent",
-            f"the checkpoint covers {checkpoint.size} entries, but an earlier one covered {last.size}",
+            f"the checkpoint covers {counted(checkpoint.size, 'entr(y|ies)')}, but an earlier checkpoint "
+            f"covered {last.size}",
             hint="get the newest copy of the log",
         )
     write_atomically(seen, view.note)

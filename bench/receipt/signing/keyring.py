@@ -156,10 +156,12 @@ class Keyring:
             return
         if entry.status != "active":
             told = f"the key {entry.name} is {entry.status}: new signatures with it are not trusted"
-            raise KeyRefused(f"key_{entry.status}", told, where=where, hint="bench keys list shows the active keys")
+            raise KeyRefused(
+                f"key_{entry.status}", told, where=where, hint="list the active keys with: bench keys list"
+            )
         if role not in entry.roles:
             hint = f"create a key with this role: bench keys new NAME --roles {role}"
-            raise KeyRefused("key_role", f"{entry.name} has no role {role}", where=where, hint=hint)
+            raise KeyRefused("key_role", f'the key {entry.name} has no role "{role}"', where=where, hint=hint)
 
     def _passphrase(self) -> bytes | None:
         path = self.environ.get(PASSPHRASE_FILE)
@@ -176,12 +178,12 @@ def _no_single_key(role: Role, names: list[str], folder: Path) -> KeyRefused:
     if names:
         return KeyRefused(
             "key_ambiguous",
-            f"several active keys have the role {role}: {', '.join(names)}",
+            f'several active keys have the role "{role}": {", ".join(names)}',
             where=str(folder),
-            hint="choose one with --key FILE",
+            hint="choose a key with --key FILE",
         )
-    hint = f"create a key with bench keys new, or name a key file with --key or {KEY_FILE}"
-    return KeyRefused("key_missing", f"no active key with the role {role}", where=str(folder), hint=hint)
+    hint = f"create a key (bench keys new NAME), or name a key file with --key or {KEY_FILE}"
+    return KeyRefused("key_missing", f'no active key has the role "{role}"', where=str(folder), hint=hint)
 
 
 def ask_passphrase() -> bytes | None:
@@ -217,7 +219,10 @@ def run_in_child(module: str, question: Message) -> Message:
         answer: Message = json.loads(done.stdout)
     except ValueError:
         raise ChildError(
-            "internal", f"{module} ended with exit code {done.returncode}", where=None, hint="see its output above"
+            "internal",
+            f"{module} ended with exit code {done.returncode}",
+            where=None,
+            hint="read the output of the program above",
         ) from None
     refused = answer.get(REFUSED)
     if refused is not None:

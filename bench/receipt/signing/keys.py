@@ -89,14 +89,12 @@ def _publish(ring: Keyring, key: PublicKey, name: str, roles: Sequence[Role], ow
     if known is not None:
         raise UsageError(
             f"trusted.json already has this key, as {known.name} ({known.status})",
-            hint="bench keys list shows every key",
+            hint="list all keys with: bench keys list",
         )
     public = ring.workspace / "keys" / f"{name}.pub"
     _refuse_name(store, name)
     if public.is_file() and PublicKey.load(public).fingerprint != key.fingerprint:
-        raise UsageError(
-            f"{public} already contains a different key", hint="choose another name; a key file is never replaced"
-        )
+        raise UsageError(f"{public} already contains a different key", hint="choose another name")
     entry = TrustedKey.of(key, name, roles, _log_size(ring))
     public.parent.mkdir(parents=True, exist_ok=True)
     public.write_text(key.pem, encoding="ascii")
@@ -144,15 +142,15 @@ def _refuse_name(store: TrustStore, name: str) -> None:
     except ValueError as error:
         raise UsageError(str(error), hint="choose another name") from error
     if any(key.name == name for key in store.keys):
-        raise UsageError(f"trusted.json already has a key {name}", hint="choose another name; no key is overwritten")
+        raise UsageError(f"trusted.json already has a key {name}", hint="choose another name")
 
 
 def _refuse_taken(store: TrustStore, name: str, private: Path, public: Path) -> None:
     _refuse_name(store, name)
     for path in (private, public):
         if path.exists():
-            use = f", or sign with it: bench sign RUN_ID --key {path}" if path == private else ""
-            raise UsageError(f"{path} already exists", hint=f"choose another name, no key is overwritten{use}")
+            use = f", or sign with this key: bench sign RUN_ID --key {path}" if path == private else ""
+            raise UsageError(f"{path} already exists", hint=f"choose another name{use}")
     _refuse_work_tree(private)
 
 
@@ -162,7 +160,7 @@ def _refuse_work_tree(private: Path) -> None:
         return
     raise UsageError(
         f"{private} is in a git work tree that does not ignore it",
-        hint="use --key-dir with a folder outside the work tree, so that the private key is never committed",
+        hint="use --key-dir with a folder outside the work tree, so that the private key cannot be committed",
     )
 
 
@@ -199,7 +197,7 @@ def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyCh
     leaving = store.named(old) if old else _only_active(store)
     if leaving.status != "active":
         text = f"the key {leaving.name} is already {leaving.status}"
-        raise KeyRefused(f"key_{leaving.status}", text, hint="bench keys list shows the active keys")
+        raise KeyRefused(f"key_{leaving.status}", text, hint="list the active keys with: bench keys list")
     if ring.log_folder is not None:
         refuse_altered(read_log(ring.log_folder), store)
     old_key, index = ring.private_key_of(leaving.name), _log_size(ring)
@@ -293,12 +291,12 @@ def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -
     if from_index < 0:
         raise UsageError(f"--from-index {from_index}: expected 0 or more", hint="0 revokes all signatures of the key")
     if not reason.strip():
-        raise UsageError("a revocation needs a reason", hint="give one with --reason TEXT")
+        raise UsageError("a revocation needs a reason", hint="give a reason with --reason TEXT")
     store = ring.trusted()
     leaving = store.named(name)
     until = leaving.revoked_from_index
     if until is not None and from_index > until:
-        told = f"{leaving.name} is already revoked from index {until} on, and this index can only be lowered"
+        told = f"the key {leaving.name} is already revoked from index {until} on; a later index is not allowed"
         raise KeyRefused("key_revoked", told, hint=f"give an index up to {until}")
     gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
     store.with_key(gone).save(ring.trusted_path)

@@ -223,7 +223,9 @@ def _chosen(report: Report, request: SigningRequest) -> list[JobReport]:
     ]
     if not found:
         wanted = " on ".join(one for one in (request.provider, request.benchmark) if one) or "any provider"
-        raise UsageError(f"run {report.run_id} has no job of {wanted}", hint="bench results shows its jobs")
+        raise UsageError(
+            f"run {report.run_id} has no job of {wanted}", hint="list the jobs of the run with: bench results RUN_ID"
+        )
     if request.output.suffix == ".json" and len(found) != 1:
         raise UsageError(
             f"--output is one file, but {len(found)} jobs would be signed",
@@ -284,7 +286,7 @@ def _signed_file(path: Path, job: JobReport, *, is_new: bool) -> SignedFile:
 
 def _write(path: Path, document: Mapping[str, JSON]) -> None:
     if path.exists():
-        raise UsageError(f"{path} already exists", hint="a receipt is never overwritten; name another file")
+        raise UsageError(f"{path} already exists", hint="name another file")
     text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     with path.open("x", encoding="utf-8", newline="\n") as file:
         file.write(text)

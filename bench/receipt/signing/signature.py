@@ -58,11 +58,14 @@ _SMALL_ORDER = frozenset(
 )
 
 
+_PUBLIC_HINT = "name the file of an Ed25519 public key, such as keys/NAME.pub"
+
+
 class KeyRefused(UsageError):
     """The error for a key that is not accepted. ``code`` and ``kind`` are both the stable name of the reason."""
 
     def __init__(self, code: str, message: str, *, where: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message, where=where, hint=hint or "bench keys new creates a key")
+        super().__init__(message, where=where, hint=hint or "create a key with: bench keys new NAME")
         self.code = code
         self.kind = code  # type: ignore[misc]
 
@@ -83,9 +86,11 @@ class PublicKey:
         try:
             key = load_pem_public_key(pem)
         except (ValueError, UnsupportedAlgorithm) as error:
-            raise KeyRefused("key_unreadable", "this is not a PEM public key", where=where) from error
+            raise KeyRefused(
+                "key_unreadable", "this is not a PEM public key", where=where, hint=_PUBLIC_HINT
+            ) from error
         if not isinstance(key, Ed25519PublicKey):
-            raise KeyRefused("key_type", "the public key is not Ed25519", where=where)
+            raise KeyRefused("key_type", "the public key is not Ed25519", where=where, hint=_PUBLIC_HINT)
         return cls.from_raw(key.public_bytes(Encoding.Raw, PublicFormat.Raw), where)
 
     @classmethod
@@ -215,7 +220,7 @@ def _refuse_open_permissions(path: Path) -> None:
             "key_permissions",
             f"group or others may read the private key (mode {mode:04o})",
             where=str(path),
-            hint=f"chmod 600 {path}",
+            hint=f"make the file private with: chmod 600 {path}",
         )
 
 
@@ -223,7 +228,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        hint = "name a key file that can be read; bench keys new creates a key"
+        hint = "name a key file that can be read, or create a key with: bench keys new NAME"
         raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path), hint=hint) from error
 
 
@@ -301,11 +306,11 @@ def check_form(document: Mapping[str, JSON]) -> bytes:
     for place, names in (("signature", signature), ("signer", signer)):
         if not isinstance(names, dict) or names.get("algorithm") != ALGORITHM:
             raise VerificationError(
-                "algorithm_unsupported", f"the algorithm must be {ALGORITHM}", where=f"{place}.algorithm"
+                "algorithm_unsupported", f"the signature algorithm must be {ALGORITHM}", where=f"{place}.algorithm"
             )
     assert isinstance(signer, dict)
     if signer.get("publicKeyFingerprint") != signature.get("publicKeyFingerprint"):
-        raise VerificationError("fingerprint_mismatch", "the fields signer and signature name different keys")
+        raise VerificationError("fingerprint_mismatch", 'the fields "signer" and "signature" name different keys')
     return decode(signature.get("value"))
 
 

@@ -46,9 +46,9 @@ class TrustedKey(ClosedModel):
     def _ends(self) -> Self:
         """Refuse a retired or revoked key without a log index at which its validity ends."""
         if self.status == "retired" and self.valid_to_index is None:
-            raise ValueError("a retired key needs validToIndex")
+            raise ValueError('a retired key needs "validToIndex"')
         if self.status == "revoked" and self.revoked_from_index is None:
-            raise ValueError("a revoked key needs revokedFromIndex")
+            raise ValueError('a revoked key needs "revokedFromIndex"')
         return self
 
     @classmethod
@@ -151,7 +151,7 @@ class TrustStore:
             if name_or_fingerprint in (key.name, key.fingerprint):
                 return key
         names = ", ".join(key.name for key in self.keys) or "none"
-        raise KeyRefused("key_unknown", f"no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
+        raise KeyRefused("key_unknown", f"there is no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
 
     def with_key(self, changed: TrustedKey) -> Self:
         """Return a copy of the store with ``changed``. A key with the same fingerprint is replaced."""
@@ -174,7 +174,7 @@ class TrustStore:
             kind = "one of the given public keys" if self.pinned else "in trusted.json"
             return TrustDecision(trusted=False, code="key_unknown", detail=f"the key {fingerprint} is not {kind}")
         if role not in key.roles:
-            return TrustDecision(trusted=False, code="key_role", detail=f"{key.name} has no role {role}")
+            return TrustDecision(trusted=False, code="key_role", detail=f'the key {key.name} has no role "{role}"')
         return _decide_by_status(key, log_index)
 
 
@@ -183,7 +183,7 @@ def _decide_by_status(key: TrustedKey, log_index: int | None) -> TrustDecision:
     inside = log_index is not None and key.covers(log_index)
     if key.status == "revoked":
         if inside:
-            return TrustDecision(trusted=True, code="key_revoked_later", detail=f"{key.name} was revoked later")
+            return TrustDecision(trusted=True, code="key_revoked_later", detail=f"the key {key.name} was revoked later")
         return TrustDecision(
             trusted=False,
             code="key_revoked",
@@ -204,6 +204,9 @@ def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:
             raise KeyRefused("key_fingerprint", detail, where=str(path), hint="restore the file")
         if seen & {entry.name, entry.fingerprint}:
             raise KeyRefused(
-                "key_duplicate", f"{entry.name} occurs twice", where=str(path), hint="keep one entry per key and name"
+                "key_duplicate",
+                f"the key {entry.name} occurs twice",
+                where=str(path),
+                hint="remove one of the two entries",
             )
         seen |= {entry.name, entry.fingerprint}

@@ -29,6 +29,7 @@ from bench.receipt.signing.signature import PublicKey, check_form, is_valid_sign
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
 from bench.receipt.verification.recompute import Recomputation, cut_of, read_definition
+from bench.visible import counted
 
 TOLERANCE = 1e-12
 HIT_BASES = ("hit", "recall_any")
@@ -55,15 +56,18 @@ def _count_faults(body: Body) -> Iterator[str]:
     counts, states = body.counts, body.counts.by_state
     ended = sum(states.of().values())
     if ended + counts.pending != counts.planned:
-        yield f"counts: {ended} ended and {counts.pending} pending items are not {counts.planned} planned items"
+        yield f"counts: {ended} ended and {counts.pending} pending do not add up to {counts.planned} planned"
     if states.correct + states.incorrect + states.partial + states.abstained != counts.scored:
         yield f"counts.scored: {counts.scored} is not correct + incorrect + partial + abstained"
     if sum(counts.error_kinds.values()) != states.error:
-        yield f"counts.errorKinds: the counts do not add up to {states.error} errors"
+        yield f"counts.errorKinds: the counts do not add up to {counted(states.error, 'error(|s)')}"
     if body.per_query.count != counts.planned - counts.pending:
-        yield f"perQuery.count: {body.per_query.count} rows for {counts.planned - counts.pending} ended items"
+        yield (
+            f"perQuery.count: {counted(body.per_query.count, 'row(|s)')} for "
+            f"{counted(counts.planned - counts.pending, 'ended item(|s)')}"
+        )
     if body.kind == "run" and counts.pending:
-        yield f"counts.pending: {counts.pending}, but a receipt of kind run has no pending items"
+        yield f'counts.pending: {counts.pending}, but a receipt of kind "run" has no pending items'
     for name, score in _all_scores(body).items():
         yield from _score_count_faults(name, score, counts.planned)
 
@@ -282,7 +286,7 @@ def _compare_digests(receipt: Receipt, found: FileDigests) -> Iterator[Finding]:
     if (found.sha256, found.bytes) != (stated.sha256, stated.bytes):
         yield fail("items", "items_sha256", "the items file is not the signed one: its sha256 or size differs")
     if found.count != stated.count:
-        yield fail("items", "items_count", f"{found.count} rows, expected {stated.count}")
+        yield fail("items", "items_count", f"{counted(found.count, 'row(|s)')}, expected {stated.count}")
     if found.merkle_root != stated.merkle_root:
         yield fail("items", "items_root", "the hash of the rows is not perQuery.merkleRoot")
     if found.deterministic_root != stated.deterministic_root:
@@ -337,7 +341,7 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
         yield "partial", "not every item of the selection has ended"
     failed = counts.by_state.error + counts.by_state.not_ready
     if counts.planned and failed / counts.planned > MAX_ERROR_RATE:
-        yield "error_rate", f"{failed} of {counts.planned} items failed"
+        yield "error_rate", f"{failed} of {counted(counts.planned, 'item(|s)')} failed"
     if receipt.reproducibility.class_ == "none":
         yield "reproducibility_none", "; ".join(receipt.reproducibility.reasons) or "results cannot be reproduced"
 

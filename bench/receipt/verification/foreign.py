@@ -17,6 +17,7 @@ from bench.errors import VerificationError
 from bench.receipt.signing.signature import ALGORITHM, FIELDS, decode, is_valid_signature, signature_of
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
+from bench.visible import counted
 
 Profile = Literal["przm-p1", "przm-p2"]
 TOLERANCE = 1e-12
@@ -114,7 +115,7 @@ def _form(document: Document) -> tuple[bytes, str]:
     if set(signature) - FIELDS:
         raise VerificationError("field_unknown", "a signature must have exactly three fields", where="signature")
     if signature.get("algorithm") != ALGORITHM:
-        raise VerificationError("algorithm_unsupported", f"the algorithm must be {ALGORITHM}")
+        raise VerificationError("algorithm_unsupported", f"the signature algorithm must be {ALGORITHM}")
     fingerprint = signature.get("publicKeyFingerprint")
     if not isinstance(fingerprint, str):
         raise VerificationError("fingerprint_mismatch", "the signature does not name a key")
@@ -151,7 +152,9 @@ def _invariants(document: Document) -> Iterator[Finding]:
     repeated = sum(_repeats(query) for query in _queries(document))
     if repeated:
         yield warn(
-            "invariants", "duplicate_retrieved", f"{repeated} queries have the same id more than once in their hits"
+            "invariants",
+            "duplicate_retrieved",
+            counted(repeated, "quer(y has|ies have) the same id more than once in (its|their) hits"),
         )
 
 

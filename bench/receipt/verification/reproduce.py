@@ -56,7 +56,7 @@ class NotVerified(BenchError):
     """The error for a receipt that is not VALID. The exit code depends on the verdict of the receipt."""
 
     kind = "verification"
-    default_hint = "bench verify shows every check"
+    default_hint = "list every check with: bench verify RECEIPT.json"
 
     def __init__(self, outcome: VerificationOutcome) -> None:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
@@ -136,7 +136,7 @@ async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
     if ended.exit_code:
         raise CannotReproduce(
             f"the rerun {run_id} failed: {ended.message or ended.status}",
-            hint=f"bench failures {run_id} shows the errors",
+            hint=f"list the errors with: bench failures {run_id}",
         )
     return await _compare(path, receipt, ended.folder, setting, notes)
 
@@ -152,7 +152,7 @@ def request_of(receipt: Receipt, run_id: str) -> RunRequest:
     if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
         raise CannotReproduce(
             f"the receipt selects its items by settings that this version of bench does not know: {', '.join(unknown)}",
-            hint="use the version of bench that made the receipt",
+            hint="use the version of bench that created the receipt",
         )
     filters = {name: value for name, value in selection.filter.items() if name in FILTERS}
     by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
@@ -184,7 +184,7 @@ def _refuse_inexact(receipt: Receipt) -> None:
         reasons = "; ".join(receipt.reproducibility.reasons)
         raise CannotReproduce(
             f"a receipt of class {receipt.reproducibility.class_} cannot be run again with equal results: {reasons}",
-            hint="its scores were recomputed from its rows; to measure again, use bench run, then bench diff",
+            hint="measure again with bench run, then compare with bench diff",
         )
 
 

@@ -171,7 +171,7 @@ def verify(paths: Sequence[Path], request: VerificationRequest) -> Verification:
     if request.items is not None and len(outcomes) > 1:
         raise UsageError(
             f"--items can be used with one receipt only, but {len(outcomes)} receipts were checked",
-            hint="name a single receipt file",
+            hint="name one receipt file",
         )
     return Verification(outcomes=tuple(outcomes), logs=tuple(logs), successors=successors)
 
@@ -183,8 +183,12 @@ def _files_of(folder: Path) -> tuple[list[Path], Path | None]:
     if own_log is not None:
         files += _json_files(folder / RECEIPTS)
     if not files and own_log is None:
-        hint = f"bench sign {folder.name} creates them" if is_run else "name a receipt file, or a folder of receipts"
-        raise UsageError(f"no receipt in {folder}", hint=hint)
+        hint = (
+            f"create the receipts with: bench sign {folder.name}"
+            if is_run
+            else "name a receipt file, or a folder of receipts"
+        )
+        raise UsageError(f"there is no receipt in {folder}", hint=hint)
     return files, own_log
 
 
@@ -323,6 +327,6 @@ def _verified_key(outcome: VerificationOutcome, store: TrustStore) -> str:
             "signature_invalid",
             "nothing was exported: the checks parse, schema and signature must pass, and the key must be known",
             where=str(outcome.file),
-            hint=f"bench verify {outcome.file} shows every check",
+            hint=f"list every check with: bench verify {outcome.file}",
         )
     return known.public_key

@@ -15,6 +15,7 @@ from hashlib import sha256
 
 from bench.metrics.fold_input import NO_LABEL
 from bench.report.comparison.sides import LOAD_SETTINGS, Side
+from bench.visible import counted
 
 SHOWN_DIGEST = 12
 SHOWN_DEFINITIONS = 5
@@ -109,7 +110,10 @@ def _checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityC
     yield check("evidence_level", lambda side: side.record.level, affects=retrieval)
     for state in (
         check("valid", lambda side: not side.invalid or f"INVALID: {'; '.join(side.invalid)}"),
-        check("complete", lambda side: not side.partial or f"{side.status}, {side.n_ended} of {side.n_planned} items"),
+        check(
+            "complete",
+            lambda side: not side.partial or f"{side.status}, {side.n_ended} of {counted(side.n_planned, 'item(|s)')}",
+        ),
     ):
         yield replace(state, same=state.a is True and state.b is True)
     yield check("provider", lambda side: side.record.provider, affects=False)

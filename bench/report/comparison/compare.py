@@ -256,7 +256,8 @@ def _require_comparable(pairs: Sequence[tuple[Side, Side]], checks: Sequence[Com
             refused.append(f"A = {a.name}, B = {b.name}{differences}")
     if refused:
         raise UsageError(
-            "not like for like: " + "\n".join(refused), hint="use --force to compare them; the output is then marked"
+            "not like for like: " + "\n".join(refused),
+            hint="compare the jobs anyway with --force; the output is then marked",
         )
 
 

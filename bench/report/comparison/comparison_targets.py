@@ -127,7 +127,7 @@ async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[Job
     found = [one for one in records if not one.skipped and benchmark in (None, one.benchmark)]
     if not found:
         known = ", ".join(dict.fromkeys(one.benchmark for one in records)) or "none"
-        raise UsageError(f"run {run} has no job of {benchmark}", hint=f"its benchmarks: {known}")
+        raise UsageError(f"run {run} has no job of {benchmark}", hint=f"benchmarks of this run: {known}")
     return found
 
 
@@ -187,7 +187,7 @@ async def _sides_by_benchmark(workspace: Path, target: ComparisonTarget, benchma
         if not fitting:
             jobs = ", ".join(f"{one.benchmark} x {one.provider}" for one in records) or "none"
             wanted = f"{benchmark} x {target.provider}" if benchmark else target.provider
-            raise UsageError(f"run {target.run} has no job {wanted}", hint=f"its jobs: {jobs}")
+            raise UsageError(f"run {target.run} has no job {wanted}", hint=f"jobs of this run: {jobs}")
         _refuse_several(target, fitting)
         named = target.model is not None
         return {one.benchmark: await load_side(reader, one, named_model=named) for one in fitting}
@@ -201,7 +201,9 @@ def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> N
         raise UsageError(
             f"run {target.run} has several jobs of {target.provider}: "
             f"answering models {', '.join(models)}; judges {', '.join(judges)}",
-            hint=f"name the model: {target.run}:{target.provider}:{next(iter(models))}",
+            hint=f"name the model: {target.run}:{target.provider}:{next(iter(models))}"
+            if len(models) > 1
+            else "compare runs that have one judge each",
         )
 
 
@@ -242,7 +244,7 @@ async def newest_targets(
     if not path.is_file():
         raise UsageError(
             "this workspace has no results yet",
-            hint="bench run creates some; bench results --rebuild reads existing journals",
+            hint="start a run with: bench run; read existing journals with: bench results --rebuild",
         )
     async with ResultsDb.open(path) as database:
         jobs = await database.newest(benchmark)
@@ -251,8 +253,8 @@ async def newest_targets(
         if not found:
             known = ", ".join(dict.fromkeys(job.provider for job in jobs)) or "none"
             raise UsageError(
-                f"{name} has no complete valid run of {benchmark}",
-                hint=f"providers that have one: {known} (bench results --rebuild reads the journals again)",
+                f"provider {name} has no complete valid run of {benchmark}",
+                hint=f"providers with such a run: {known} (read the journals again with: bench results --rebuild)",
             )
     chosen = _newest_comparable(list(by_provider.values()))
     return [(ComparisonTarget(run=job.run_id, provider=job.provider, job=job.job), job) for job in chosen]

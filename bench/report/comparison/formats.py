@@ -289,7 +289,9 @@ def _notes(one: PairComparison, found: Comparisons) -> list[str]:
 
 def _comparability_note(found: Comparability) -> str:
     if found.ok:
-        return f"like for like: yes, {sum(check.affects_results for check in found.checks)} checks agree"
+        return "like for like: yes, " + counted(
+            sum(check.affects_results for check in found.checks), "check(|s) agree(s|)"
+        )
     return f"{WATERMARK}: " + "; ".join(check.text for check in found.differences)
 
 
@@ -312,7 +314,7 @@ def _test_note(one: PairComparison, found: Comparisons) -> str:
     text = f"intervals are for {TARGET}"
     counts = {row.found.n_clusters for row in one.headlines} - {None}
     if counts:
-        text += f", over {max(filter(None, counts))} clusters ({one.cluster_by})"
+        text += f", over {counted(max(filter(None, counts)), 'cluster(|s)')} ({one.cluster_by})"
     parts = [f"Holm over {sizes[HEADLINE]} headline"]
     parts += [f"maxT over {sizes[EXPLORATORY]} exploratory"] if sizes[EXPLORATORY] else []
     parts += [f"Holm over {sizes[PERCENTILES]} percentile"] if sizes[PERCENTILES] else []

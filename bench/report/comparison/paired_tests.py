@@ -212,11 +212,14 @@ def _resolve_metric(name: str, side: Side, shared: Sequence[str]) -> str:
     if found is None:
         raise UsageError(
             f"the metric {name} was not computed for both sides of {side.record.benchmark}",
-            hint=f"metrics of both sides: {', '.join(shared) or 'none'}; bench rescore adds metrics",
+            hint=(
+                f"metrics of both sides: {', '.join(shared) or 'none'}; add a metric with: bench rescore "
+                "RUN_ID --metrics METRIC"
+            ),
         )
     if not can_be_paired(side.measures[found]):
         raise UsageError(
-            f"{name} has no value per item, so items cannot be paired",
+            f"the metric {name} has no value per item, so items cannot be paired",
             hint="compare a metric with a value per item",
         )
     return found

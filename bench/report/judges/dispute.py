@@ -17,6 +17,7 @@ from bench.report.judges.panel import FIRST_ROW, Panel, PanelCell, agreement_gri
 from bench.report.judges.review import Review, share_json
 from bench.report.tables import Grid, number
 from bench.scalars import Json
+from bench.visible import counted
 
 UNKNOWN = "unknown"
 NO_LABELS = "the judge error needs labels of people: bench review RUN --n 50"
@@ -56,7 +57,8 @@ class DisputeSide:
         best = min((one for one, _ in known), key=lambda one: one.error.value)
         names = [cell.name for one, cell in known if one.error.value == best.error.value]
         return (
-            f"{self.name}: accuracy {best.corrected.text} from {best.corrected.labelled} labels of people; "
+            f"{self.name}: accuracy {best.corrected.text} from "
+            f"{counted(best.corrected.labelled, 'label(|s)')} of people; "
             f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} the lowest judge error: {best.error.text}"
         )
 

@@ -18,6 +18,7 @@ from bench.journal import Event, Reader
 from bench.plan.job_record import JobRecord
 from bench.scalars import Json
 from bench.stats import CorrectedShare, Stratum, cohen_kappa, corrected_share
+from bench.visible import counted
 
 SAMPLE, LABEL = "review_sample", "review_label"
 NO_TYPE = "(none)"
@@ -133,8 +134,9 @@ class Review:
         """A sentence for tables and receipts: corrected accuracy, judge error, and agreement (kappa) with people."""
         kappa = "-" if self.kappa is None else f"{self.kappa:.2f}"
         return (
-            f"human review, {self.judge}: corrected accuracy {self.corrected.text} from {self.corrected.labelled} "
-            f"labels; the judge is wrong on {self.error.text} of the answers, kappa {kappa}"
+            f"human review, {self.judge}: corrected accuracy {self.corrected.text} from "
+            f"{counted(self.corrected.labelled, 'label(|s)')}; the judge is wrong on {self.error.text} of "
+            f"the answers, kappa {kappa}"
         )
 
     def to_json(self) -> Json:

@@ -68,7 +68,7 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
     if not found:
         whose = "" if provider is None else f" of {provider}"
         run = reader.meta.run_id
-        hint = f"bench rescore {run} --evaluators llm-judge --judge-model MODEL adds a judge"
+        hint = f"add a judge with: bench rescore {run} --evaluators llm-judge --judge-model MODEL"
         raise UsageError(f"run {run} has no job with a judge{whose}", hint=hint)
     return found
 
@@ -97,7 +97,10 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
         samples = [await draw_sample(reader, jobs, n=n, seed=seed) for jobs in groups]
         fresh = [one for one, jobs in zip(samples, groups, strict=True) if sample_of(events, jobs[0]) != one]
     if not any(one.drawn for one in samples):
-        raise UsageError(f"run {folder.name} has no verdict of a judge", hint="bench rescore --judge-model M")
+        raise UsageError(
+            f"run {folder.name} has no verdict of a judge",
+            hint=f"judge the answers with: bench rescore {folder.name} --judge-model MODEL",
+        )
     await _record(folder, [one.to_event() for one in fresh])
 
 

@@ -138,7 +138,7 @@ async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Ra
         known = await database.benchmarks()
         for name in benchmarks:
             if name not in known:
-                raise UsageError(f"no run of {name} is known", hint=f"there are runs of: {', '.join(known) or 'none'}")
+                raise UsageError(f"there is no run of {name}", hint=f"runs exist for: {', '.join(known) or 'none'}")
         jobs = [job for name in known if not benchmarks or name in benchmarks for job in await database.newest(name)]
         return [RankedJob(job=job, metrics=await database.metrics(job)) for job in jobs]
 

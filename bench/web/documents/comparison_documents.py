@@ -79,8 +79,12 @@ async def compare_document(
         UsageError: the settings of the jobs differ; the message names each difference.
     """
     if not 2 <= len(names) <= MAX_COMPARED:
-        text = f"the number of jobs to compare is {len(names)}, expected 2 to {MAX_COMPARED}"
-        raise RequestRefused(400, "usage", text, "name each job as RUN:PROVIDER")
+        raise RequestRefused(
+            400,
+            "usage",
+            f"the number of jobs to compare is {len(names)}, expected 2 to {MAX_COMPARED}",
+            "name each job as RUN:PROVIDER",
+        )
     folders = [folder_of(site, run_id) for run_id in dict.fromkeys(name.partition(":")[0] for name in names)]
     items = sum([await _planned_items(folder) for folder in folders])
     arguments = (tuple(names), tuple(metrics), benchmark, force)

@@ -190,7 +190,7 @@ def _join_job(fixed: DeterministicJob, timed: MeasuredJob, record: JobRecord) ->
     names = [name for name in order if name in both] + [name for name in both if name not in order]
     found: JobDocument = {**fixed, **timed, "metrics": {name: both[name] for name in names}}
     if not JobDocument.__required_keys__ <= found.keys():
-        raise KeyError("an earlier version wrote the report")
+        raise KeyError("an earlier version of bench wrote the report")
     return found
 
 
