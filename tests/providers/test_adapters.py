@@ -111,7 +111,7 @@ async def _least(config: ProviderConfig, folder: Path) -> int:
 async def test_declared_durability_wins_over_the_class(tmp_path: Path) -> None:
     async with opened(own(tmp_path, extra="local: {durability: file}\n"), tmp_path) as provider:
         assert provider.durability == "file"
-    with pytest.raises(ConfigError, match="must be process, file or service"):
+    with pytest.raises(ConfigError, match='must be "process", "file" or "service"'):
         own(tmp_path, extra="local: {durability: forever}\n")
 
 
