@@ -149,7 +149,7 @@ class Popen(subprocess.Popen[Any]):
         """Read a number from the server."""
         raw = os.read(self._link, SIZE.size)
         if not raw:
-            raise ChildProcessError(f"the server of forked processes did not tell the {what} of {self.args!r}")
+            raise ChildProcessError(f"the server of forked processes did not send the {what} of {self.args!r}")
         return int(SIZE.unpack(raw)[0])
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:
@@ -261,7 +261,7 @@ class Command:
 
 
 class Commands:
-    """The commands that run, by the file descriptors that tell of their ends and of the ends of their clients."""
+    """The commands that run, by the file descriptors that report their ends and the ends of their clients."""
 
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
