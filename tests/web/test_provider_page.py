@@ -10,7 +10,7 @@ from bench.report.leaderboard import load_board, rank_spreads, tables_of
 from bench.report.summary import rebuild
 from tests.full_journal import write_run
 from tests.small_journal import record
-from tests.web.test_truth import NAMES, failed, plain, share, text_of
+from tests.web.test_headlines import NAMES, failed, plain, share, text_of
 from tests.web.workspaces import visiting
 
 

@@ -19,8 +19,8 @@ from bench.web.report_page import ORDER, report_page_of
 from tests.full_journal import call, write_run
 from tests.small_journal import measuring, record
 from tests.web.browser import CHROMIUM, browsing
+from tests.web.test_headlines import LONG, NAMES, failed, plain, right, share, text_of, wrong
 from tests.web.test_pages import checked
-from tests.web.test_truth import LONG, NAMES, failed, plain, right, share, text_of, wrong
 from tests.web.workspaces import visiting
 
 

@@ -14,8 +14,8 @@ from bench.web.site_export import SiteExport, address_of, export_site, file_of
 from tests.full_journal import write_run
 from tests.small_journal import record
 from tests.web.browser import CHROMIUM, browsing
+from tests.web.test_headlines import right, wrong
 from tests.web.test_pages import checked
-from tests.web.test_truth import right, wrong
 
 HOSTILE = "../q 1/ü?#"
 

@@ -12,7 +12,7 @@ from bench.report.summary import rebuild
 from tests.full_journal import write_run
 from tests.small_journal import record
 from tests.web.browser import CHROMIUM, Browser, browsing
-from tests.web.test_truth import LONG, NAMES, failed, share
+from tests.web.test_headlines import LONG, NAMES, failed, share
 from tests.web.workspaces import visiting
 
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")

@@ -17,7 +17,7 @@ from tests.rows import each_row
 from tests.small_journal import record
 from tests.small_world import BENCHMARK, World
 from tests.web.browser import CHROMIUM, browsing
-from tests.web.test_truth import NAMES, failed, plain, right, text_of, wrong
+from tests.web.test_headlines import NAMES, failed, plain, right, text_of, wrong
 from tests.web.workspaces import visiting
 
 A = [

@@ -121,7 +121,7 @@ async def test_a_bug_in_a_plugin_is_reported_with_file_and_function(run: RunCont
 
     done = await run.attempt(act, OWNER)
     assert done.outcome == "plugin"
-    assert done.message.startswith("ZeroDivisionError: once more (test_live.py:")
+    assert done.message.startswith("ZeroDivisionError: once more (test_run_context.py:")
     assert done.message.endswith(", in act)")
 
 
