@@ -85,8 +85,8 @@ async def test_a_rejected_answering_model_stops_its_own_job_and_no_other(world_o
         providers="faulty", run_id="r", isolation="off", concurrency=1, answering_models=["local/m", "local/good"]
     )
     served.__exit__(None, None, None)
-    asked = [body["model"] for body in chat.asked]
-    assert (outcome.exit_code, asked.count("m"), asked.count("good")) == (3, 10, 14)
+    models = [body["model"] for body in chat.asked]
+    assert (outcome.exit_code, models.count("m"), models.count("good")) == (3, 10, 14)
     assert outcome.message.startswith("answer of local/m: the first 10 all failed with the same error")
 
 
@@ -102,8 +102,8 @@ async def test_a_rejected_judge_model_stops_the_job_after_ten_calls(world_on: Wo
         answering_model="local/m", judge_model="local/judge",
     )  # fmt: skip
     served.__exit__(None, None, None)
-    asked = [body["model"] for body in chat.asked]
-    assert (outcome.exit_code, asked.count("judge"), asked.count("m")) == (3, 10, 10)
+    models = [body["model"] for body in chat.asked]
+    assert (outcome.exit_code, models.count("judge"), models.count("m")) == (3, 10, 10)
 
 
 async def test_an_add_that_is_rejected_for_each_of_the_first_ten_corpora_stops_the_job(world_on: WorldOn) -> None:

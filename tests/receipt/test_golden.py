@@ -38,7 +38,7 @@ def test_each_golden_bad_receipt_has_its_codes(name: str) -> None:
     outcome = check(GOLDEN / "bad" / f"{name}.json")
     found = {str(f.code) for f in outcome.findings if f.status == "fail"}
     assert found == set(BAD[name])
-    assert outcome.verdict is (ReceiptVerdict.UNTRUSTED if name == "stranger" else ReceiptVerdict.INVALID)
+    assert outcome.verdict is (ReceiptVerdict.UNTRUSTED if name == "unknown_key" else ReceiptVerdict.INVALID)
 
 
 def test_the_shipped_trust_store_and_log_verify_and_no_private_key_is_shipped(root: Path) -> None:

@@ -361,7 +361,7 @@ def test_log_key_or_none_returns_an_active_trusted_key_that_is_not_excluded(ring
         return key.public.fingerprint if key else None
 
     assert (found(), found(excluding=first), found(excluding=second)) == (first, second, first)
-    ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(key_file(tmp_path, "stranger"))
+    ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(key_file(tmp_path, "untrusted"))
     assert found() == first, "a key that is not trusted is ignored"
     ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(ring.key_folder / "b.key")
     assert found() == second

@@ -298,9 +298,9 @@ def test_a_checkpoint_signed_by_a_key_without_role_log_is_key_role(ring: Keyring
 
 
 def test_a_key_entry_whose_fingerprint_does_not_match_its_key_is_log_entry(ring: Keyring, history: Path) -> None:
-    stranger = SigningKey.generate().public
+    other = SigningKey.generate().public
     own = ring.trusted().keys[0]
-    add(ring, history, KeyAdded(index=0, at=AT, fingerprint=own.fingerprint, public_key=stranger.pem, roles=("log",)))
+    add(ring, history, KeyAdded(index=0, at=AT, fingerprint=own.fingerprint, public_key=other.pem, roles=("log",)))
     assert found(ring, history) == [("log_entry", "entry 5: the fingerprint does not match the key")]
 
 

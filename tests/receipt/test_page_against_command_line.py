@@ -15,7 +15,7 @@ import tests.receipt.test_cost_check as costs
 import tests.receipt.test_items_rows as rows
 import tests.receipt.test_recomputed_totals as arithmetic
 import tests.receipt.test_schema_fields as fields
-import tests.receipt.test_tampering as outsider
+import tests.receipt.test_tampering as tampering
 from bench.canonical import dumps
 from bench.receipt.signing.signature import sign
 from bench.receipt.signing.trust_store import TrustStore
@@ -24,7 +24,7 @@ from tests.receipt.test_page import PAGE, driven, needs_browser
 
 ROWS = make.default_rows()
 ITEMS = b"".join(dumps(row) + b"\n" for row in ROWS)
-SIGNED = sign(make.with_digests(make.body(ROWS)), outsider.KEY)
+SIGNED = sign(make.with_digests(make.body(ROWS)), tampering.KEY)
 Case = tuple[str, bytes, bytes | None]
 JUDGE = """async (cases, pem) => {
   const bytes = (text) => Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0));
@@ -59,13 +59,13 @@ def schema_cases(every: bool) -> Iterator[Case]:
 def signature_cases() -> Iterator[Case]:
     data = dumps(SIGNED)
     yield "good", data, ITEMS
-    for code, spoil, _ in outsider.ADMISSION:
+    for code, spoil, _ in tampering.ADMISSION:
         yield code, spoil(data), None
-    for name, spell in outsider.SPELLINGS:
+    for name, spell in tampering.SPELLINGS:
         yield name, spell(data), ITEMS
-    for name, value, _ in outsider.SIGNATURES:
+    for name, value, _ in tampering.SIGNATURES:
         yield name, dumps(changed(SIGNED, lambda d, value=value: d["signature"].update(value=value))), ITEMS
-    for name, change, _ in outsider.BLOCKS:
+    for name, change, _ in tampering.BLOCKS:
         yield name, dumps(changed(SIGNED, change)), ITEMS
 
 
@@ -77,12 +77,12 @@ def number_cases() -> Iterator[Case]:
         scores = {**body["scores"]["deterministic"], **body["scores"]["judged"]}
         for metric in body["metrics"]:
             metric["definition"] = scores[metric["name"]]["definition"]
-        yield f"{changes}", dumps(sign(make.with_digests(body), outsider.KEY)), ITEMS
+        yield f"{changes}", dumps(sign(make.with_digests(body), tampering.KEY)), ITEMS
 
 
 def cost_cases() -> Iterator[Case]:
     for changes in (*(changes for changes, _ in costs.FALSE), *costs.TRUE):
-        yield f"{changes}", dumps(sign(make.with_digests(costs.body(**changes)), outsider.KEY)), ITEMS
+        yield f"{changes}", dumps(sign(make.with_digests(costs.body(**changes)), tampering.KEY)), ITEMS
 
 
 def row_cases() -> Iterator[Case]:
@@ -102,7 +102,7 @@ def on_the_command_line(folder: Path, receipt: bytes, items: bytes | None) -> se
     beside.unlink(missing_ok=True)
     if items is not None:
         beside.write_bytes(items)
-    outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([outsider.KEY.public])))
+    outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([tampering.KEY.public])))
     found = [str(f.code) for f in outcome.findings if f.status == "fail"]
     if any(f.check == "schema" and f.status == "fail" for f in outcome.findings):
         return {found[0]}  # the page reports the first schema problem, the command line all of them
@@ -123,7 +123,7 @@ async def test_the_page_and_the_command_line_report_the_same_codes_for_spoiled_d
                 [base64.b64encode(r).decode(), i and base64.b64encode(i).decode()]
                 for _, r, i in cases[start : start + 50]
             ]
-            shown += await browser.value(f"({JUDGE})({json.dumps(part)}, {json.dumps(outsider.KEY.public.pem)})")
+            shown += await browser.value(f"({JUDGE})({json.dumps(part)}, {json.dumps(tampering.KEY.public.pem)})")
     wrong = []
     for (name, receipt, items), page in zip(cases, shown, strict=True):
         here = on_the_command_line(tmp_path, receipt, items)

@@ -132,10 +132,10 @@ def test_append_refuses_an_invalid_log_and_changes_no_file(ring: Keyring, folder
 def test_a_receipt_that_could_not_be_logged_leaves_no_file(ring: Keyring, folder: Path, desk: Any) -> None:
     desk.key = ring.signing_key("receipt")
     path = desk.good()
-    stranger = desk.folder / "stranger.key"
-    stranger.write_bytes(SigningKey.generate().pem())
-    stranger.chmod(0o600)
-    ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(stranger)
+    untrusted = desk.folder / "untrusted.key"
+    untrusted.write_bytes(SigningKey.generate().pem())
+    untrusted.chmod(0o600)
+    ring.environ["MEMORYBENCH_LOG_KEY_FILE"] = str(untrusted)
     with pytest.raises(KeyRefused):
         publish(path, ring, at=AT)
     assert codes(ring, folder) == set() and list((folder / "receipts").iterdir()) == []
