@@ -1,4 +1,4 @@
-"""A provider file built from a base and changes, opened against the recorder."""
+"""A provider file built from a base and changes, opened with the recorder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SPACE = Space(namespace="ns/1 ü", run_id="r1", benchmark="bm", corpus="c1", att
 
 
 def changed(changes: Mapping[str, object]) -> dict[str, object]:
-    """The base with dotted keys set; a key set to ``...`` is removed."""
+    """Return the base with dotted keys set; a key set to ``...`` is removed."""
     tree = copy.deepcopy(BASE)
     for path, value in changes.items():
         node: object = tree
@@ -66,7 +66,7 @@ class Playing:
     space: Space = SPACE
 
     async def add(self, *contents: str, **fields: object) -> Ingested:
-        """Ingest memories ``m0``, ``m1``, ... and keep what they captured."""
+        """Ingest memories ``m0``, ``m1``, ... and add their captures to the space."""
         memories = [Memory(id=f"m{i}", content=text, **fields) for i, text in enumerate(contents)]  # type: ignore[arg-type]
         return await self.ingest(*memories)
 
@@ -100,7 +100,7 @@ async def playing(
     variables: Mapping[str, str] | None = None,
     folder: Path = Path("/nowhere"),
 ) -> AsyncIterator[Playing]:
-    """Open a changed provider against a service with these answers."""
+    """Open a changed provider with a service that gives these responses."""
     config = declared(changes or {})
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(recorder({"POST /search": {"results": []}, **(answers or {})}))

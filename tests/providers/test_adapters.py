@@ -1,4 +1,4 @@
-"""Classes behind a config: files, modules, entry points, their own ``local`` block, and what a broken one says."""
+"""Provider classes: files, modules, entry points, their ``local`` block, and errors of broken ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def own(folder: Path, text: str = OWN, extra: str = "") -> ProviderConfig:
     return load_provider(Source.parse(tree, folder / "acme.yaml"))
 
 
-async def test_file_beside_the_config_is_a_provider(tmp_path: Path) -> None:
+async def test_a_class_in_a_file_next_to_the_config_is_a_provider(tmp_path: Path) -> None:
     config = own(tmp_path)
     async with opened(config, tmp_path) as provider:
         await provider.ingest(SPACE, [Memory(id="a", content="Ana lives here")])
@@ -89,7 +89,7 @@ async def test_file_beside_the_config_is_a_provider(tmp_path: Path) -> None:
     assert declared_capabilities(config).operations == {"add_memory", "retrieve_memory", "delete_memory"}
 
 
-async def test_file_beside_the_config_passes_the_same_contract(tmp_path: Path) -> None:
+async def test_a_class_in_a_file_next_to_the_config_passes_the_doctor(tmp_path: Path) -> None:
     config = own(tmp_path)
     async with context_for(config, tmp_path, {}) as context:
         report = await examine(config, context)
@@ -97,7 +97,7 @@ async def test_file_beside_the_config_passes_the_same_contract(tmp_path: Path) -
     assert json.loads(json.dumps(report.as_json()))["provider"] == "acme"
 
 
-async def test_local_block_is_read_by_the_class_with_places(tmp_path: Path) -> None:
+async def test_the_local_block_is_checked_by_the_class_with_its_place(tmp_path: Path) -> None:
     assert (await _least(own(tmp_path, extra="local: {least: 2}\n"), tmp_path)) == 2
     with pytest.raises(ConfigError, match=r'acme.yaml:5:3: unknown field "leest".*did you mean "least"'):
         await _least(own(tmp_path, extra="local:\n  leest: 2\n"), tmp_path)
@@ -108,7 +108,7 @@ async def _least(config: ProviderConfig, folder: Path) -> int:
         return int(provider.least)  # type: ignore[attr-defined]
 
 
-async def test_declared_durability_wins_over_the_class(tmp_path: Path) -> None:
+async def test_local_durability_overrides_the_durability_of_the_class(tmp_path: Path) -> None:
     async with opened(own(tmp_path, extra="local: {durability: file}\n"), tmp_path) as provider:
         assert provider.durability == "file"
     with pytest.raises(ConfigError, match='must be "process", "file" or "service"'):
@@ -116,35 +116,35 @@ async def test_declared_durability_wins_over_the_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("import nowhere_at_all\nclass Own: ...\n", "own.py cannot be imported: ModuleNotFoundError"),
         ("raise RuntimeError('no')\nclass Own: ...\n", "own.py cannot be imported: RuntimeError: no"),
         ("class Own: ...\n", "lacks __aenter__, __aexit__, ingest, ready, search, clear"),
     ],
 )
-def test_broken_adapter_is_a_config_error_at_its_line(text: str, said: str, tmp_path: Path) -> None:
-    folder = tmp_path / said[:6].strip()
+def test_a_broken_adapter_file_is_a_ConfigError_at_its_line(text: str, message: str, tmp_path: Path) -> None:
+    folder = tmp_path / message[:6].strip()
     folder.mkdir()
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=message) as caught:
         provider_class(own(folder, text))
     assert "acme.yaml:3:1" in str(caught.value)
 
 
-def test_a_file_that_was_edited_is_read_again_and_one_that_was_not_is_not(tmp_path: Path) -> None:
+def test_an_adapter_file_is_imported_again_only_if_it_changed(tmp_path: Path) -> None:
     first = provider_class(own(tmp_path))
     assert provider_class(own(tmp_path)) is first
     second = provider_class(own(tmp_path, OWN.replace('"1"', '"2"')))
     assert (first.version, second.version) == ("1", "2")  # type: ignore[attr-defined]
 
 
-def test_module_that_is_not_installed_names_the_module() -> None:
+def test_an_adapter_module_that_is_not_installed_is_named() -> None:
     config = declared({"type": "local", "adapter": "nowhere_at_all:Thing", "endpoints": ..., "connection": ...})
     with pytest.raises(ConfigError, match="cannot import nowhere_at_all"):
         provider_class(config)
 
 
-def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(
+def test_provider_plugins_are_found_by_name_and_a_broken_one_does_not_hide_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points = ("plugged = bench.providers.builtin.bm25:Bm25", "broken = nowhere_at_all:Thing")
@@ -162,7 +162,7 @@ def test_entry_points_are_found_by_name_and_a_broken_one_hides_no_other(
         provider_class(broken)
 
 
-def test_a_name_that_two_distributions_claim_is_refused_by_name_and_listed_with_its_problem(
+def test_a_provider_name_of_two_distributions_is_refused_and_listed_with_the_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(
@@ -189,7 +189,7 @@ def test_a_name_that_two_distributions_claim_is_refused_by_name_and_listed_with_
     assert "problem" not in rows["random"]
 
 
-def test_list_has_a_row_for_every_provider_and_names_what_each_needs(root: Path, tmp_path: Path) -> None:
+def test_the_list_has_a_row_per_provider_with_its_required_variables(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "configs" / "providers"
     folder.mkdir(parents=True)
     (folder / "bad.yaml").write_text("name: bad\ntype: cloud\n", encoding="utf-8")
@@ -204,7 +204,7 @@ def test_list_has_a_row_for_every_provider_and_names_what_each_needs(root: Path,
     assert json.dumps(list(rows.values()))
 
 
-def test_described_says_what_a_reader_asks_next() -> None:
+def test_detailed_entry_shows_variables_and_embedding_model() -> None:
     config = declared({"auth": {"type": "bearer", "envVar": "ACME_KEY"}})
     shown = description.detailed_entry(config, embedding=None)
     assert shown["variables"] == {"ACME_KEY": True, "ACME_URL": True}
@@ -213,7 +213,7 @@ def test_described_says_what_a_reader_asks_next() -> None:
     assert description.embedding_model(builtin_config("vector")) == "openai/text-embedding-3-small"
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_bench_providers_loads_no_heavy_library() -> None:
     import subprocess
     import sys
 

@@ -1,4 +1,4 @@
-"""Cutting memories into pieces and batches, and naming namespaces: laws that hold for any input."""
+"""Splitting memories into pieces and batches, and names of namespaces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def memories(texts: list[str]) -> list[Memory]:
     octets=st.none() | st.integers(1, 60),
     wanted=st.none() | st.integers(1, 5),
 )
-def test_batches_keep_every_memory_in_order_and_every_limit(
+def test_batches_contain_every_memory_in_order_within_the_limits(
     texts: list[str], items: int | None, octets: int | None, wanted: int | None
 ) -> None:
     given_ = memories(texts)
@@ -43,26 +43,26 @@ def test_batches_keep_every_memory_in_order_and_every_limit(
 
 
 @given(text=st.text(max_size=300), size=st.integers(1, 50))
-def test_pieces_without_overlap_are_the_text(text: str, size: int) -> None:
+def test_pieces_without_overlap_join_to_the_text(text: str, size: int) -> None:
     found = split_text(text, size)
     assert "".join(found) == text
     assert all(len(piece) <= size for piece in found)
 
 
 @given(text=st.text(max_size=200), size=st.integers(2, 40), overlap=st.integers(0, 20))
-def test_pieces_with_overlap_end_and_keep_their_size(text: str, size: int, overlap: int) -> None:
+def test_pieces_with_overlap_reach_the_end_within_their_size(text: str, size: int, overlap: int) -> None:
     found = split_text(text, size, min(overlap, size - 1))
     assert all(len(piece) <= size for piece in found)
     assert found[-1] == text[len(text) - len(found[-1]) :]
 
 
-def test_pieces_break_at_paragraphs_then_sentences_then_words() -> None:
+def test_split_text_prefers_paragraphs_then_sentences_then_words() -> None:
     assert split_text("One two. Three.\n\nFour five six.", 24) == ["One two. Three.\n\n", "Four five six."]
     assert split_text("One two three four. Five six", 24) == ["One two three four. ", "Five six"]
     assert split_text("alpha beta gamma delta", 12) == ["alpha beta ", "gamma delta"]
 
 
-def test_pieces_carry_the_number_and_fold_back() -> None:
+def test_pieces_are_numbered_and_whole_id_returns_the_memory_id() -> None:
     long = Memory(id="a", content="x" * 25, role="user")
     found = list(pieces([long, Memory(id="b", content="y")], Batching(split_chars=10)))
     assert [memory.id for memory in found] == ["a#0", "a#1", "a#2", "b"]
@@ -77,7 +77,7 @@ def name(config: ProviderConfig, **changes: object) -> str:
     return namespace(config, **{**values, **changes})  # type: ignore[arg-type]
 
 
-def test_namespace_has_a_readable_prefix_and_a_hash() -> None:
+def test_a_namespace_has_a_readable_prefix_and_a_hash() -> None:
     config = declared({})
     assert re.fullmatch(r"bench-locomo-r1-[0-9a-f]{16}", name(config))
     assert name(config) == name(config)
@@ -85,11 +85,11 @@ def test_namespace_has_a_readable_prefix_and_a_hash() -> None:
     assert len({name(config), *(name(config, **change) for change in changed)}) == 6
 
 
-def test_what_a_version_without_journal_ids_ingested_keeps_its_name() -> None:
+def test_a_namespace_without_journal_id_is_the_same_as_in_earlier_versions() -> None:
     assert name(declared({}), journal="") == "bench-locomo-r1-0b7501176c3d0c95"
 
 
-def test_namespace_follows_template_and_rules() -> None:
+def test_a_namespace_follows_runIdFormat_and_sanitize() -> None:
     config = declared({"scoping.runIdFormat": "T-${corpusId}-${attempt}"})
     assert name(config, corpus="conv 26/ü").startswith("T-conv-26---1-")
     strict = declared({"scoping.sanitize": {"allowed": "a-z0-9_", "replace": "_", "max_length": 24, "lowercase": True}})
@@ -97,7 +97,7 @@ def test_namespace_follows_template_and_rules() -> None:
 
 
 @given(prefix=st.text(max_size=80), length=st.integers(24, 90))
-def test_namespace_never_exceeds_its_length_and_keeps_the_hash(prefix: str, length: int) -> None:
+def test_a_namespace_is_within_max_length_and_ends_with_its_hash(prefix: str, length: int) -> None:
     config = declared({"scoping.sanitize": {"max_length": length}})
     first, second = name(config, benchmark=prefix), name(config, benchmark=prefix, corpus="other")
     assert len(first) <= length

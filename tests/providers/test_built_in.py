@@ -1,4 +1,4 @@
-"""The built-in providers: what they find, what they keep over a restart, how they are cleared."""
+"""The built-in providers: search, restart, clearing."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def ask(text: str, k: int = 10, key: str = "q") -> Query:
     return Query(text=text, k=k, key=key)
 
 
-def test_question_becomes_distinct_quoted_words() -> None:
+def test_expression_quotes_the_distinct_words_of_a_question() -> None:
     assert expression("Where does Ana's  ANA live?") == '"where" OR "does" OR "ana" OR "s" OR "live"'
     assert expression("?! --") == ""
     assert expression('AND "NEAR" (x*)') == '"and" OR "near" OR "x"'
 
 
-async def test_bm25_ranks_by_words_and_ties_by_order_of_writing(tmp_path: Path) -> None:
+async def test_bm25_ranks_by_words_and_then_by_insertion_order(tmp_path: Path) -> None:
     async with opened(builtin_config("bm25"), tmp_path) as provider:
         await provider.ingest(SPACE, MEMORIES)
         found = await provider.search(SPACE, ask("who moved to porto"))
@@ -49,7 +49,7 @@ async def test_bm25_ranks_by_words_and_ties_by_order_of_writing(tmp_path: Path) 
         assert (await provider.search(SPACE, ask("???"))).hits == ()
 
 
-async def test_namespace_name_never_leads_out_of_the_folder(tmp_path: Path) -> None:
+async def test_the_store_of_any_namespace_is_in_the_folder_of_the_provider(tmp_path: Path) -> None:
     async with opened(builtin_config("bm25"), tmp_path / "run") as provider:
         await provider.ingest(SPACE, MEMORIES)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -58,7 +58,7 @@ async def test_namespace_name_never_leads_out_of_the_folder(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["bm25", "full-context", "random"])
-async def test_store_survives_a_restart(name: str, tmp_path: Path) -> None:
+async def test_a_store_is_available_after_a_restart(name: str, tmp_path: Path) -> None:
     async with opened(builtin_config(name), tmp_path) as provider:
         assert provider.durability == "file"
         await provider.ingest(SPACE, MEMORIES)
@@ -68,7 +68,7 @@ async def test_store_survives_a_restart(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bm25", "full-context"])
-async def test_repeated_batch_is_stored_once(name: str, tmp_path: Path) -> None:
+async def test_a_repeated_batch_is_stored_once(name: str, tmp_path: Path) -> None:
     async with opened(builtin_config(name), tmp_path) as provider:
         assert provider.on_unknown == "repeat"
         await provider.ingest(SPACE, MEMORIES)
@@ -79,7 +79,7 @@ async def test_repeated_batch_is_stored_once(name: str, tmp_path: Path) -> None:
         assert await provider.count(SPACE) == 4
 
 
-async def test_delete_and_list_work_by_our_ids(tmp_path: Path) -> None:
+async def test_bm25_deletes_and_lists_by_memory_id(tmp_path: Path) -> None:
     async with opened(builtin_config("bm25"), tmp_path) as provider:
         assert isinstance(provider, Deletes) and isinstance(provider, Lists)
         assert not isinstance(provider, Updates) and "update_memory" not in provider.capabilities.operations
@@ -102,7 +102,7 @@ async def test_clear_removes_one_namespace_and_may_be_repeated(tmp_path: Path) -
         assert len((await provider.search(SPACE, ask("Ana"))).hits) == 1
 
 
-async def test_full_context_returns_everything_in_order(tmp_path: Path) -> None:
+async def test_full_context_returns_all_memories_in_order(tmp_path: Path) -> None:
     async with opened(builtin_config("full-context"), tmp_path) as provider:
         assert provider.unbounded
         await provider.ingest(SPACE, MEMORIES)
@@ -110,7 +110,7 @@ async def test_full_context_returns_everything_in_order(tmp_path: Path) -> None:
         assert [hit.id for hit in found.hits] == ["a", "b", "c", "d"]
 
 
-async def test_random_draws_by_seed_and_question_and_never_twice(tmp_path: Path) -> None:
+async def test_random_draws_by_seed_and_question_without_repetition(tmp_path: Path) -> None:
     many = [Memory(id=f"m{i}", content=str(i)) for i in range(40)]
     async with opened(builtin_config("random"), tmp_path) as provider:
         assert not provider.keeps_store
@@ -124,7 +124,7 @@ async def test_random_draws_by_seed_and_question_and_never_twice(tmp_path: Path)
         assert len((await provider.search(SPACE, ask("x", 99))).hits) == 40
 
 
-async def test_no_memory_finds_nothing_which_is_a_result(tmp_path: Path) -> None:
+async def test_no_memory_returns_no_hits(tmp_path: Path) -> None:
     async with opened(builtin_config("no-memory"), tmp_path) as provider:
         await provider.ingest(SPACE, MEMORIES)
         found = await provider.search(SPACE, ask("Ana"))
@@ -132,7 +132,7 @@ async def test_no_memory_finds_nothing_which_is_a_result(tmp_path: Path) -> None
     assert not list(tmp_path.rglob("*.sqlite"))
 
 
-async def test_vector_is_exact_cosine_and_reads_its_file_again(
+async def test_vector_ranks_by_exact_cosine_and_reads_its_file_after_a_restart(
     fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     url = fault_server()
@@ -150,7 +150,7 @@ async def test_vector_is_exact_cosine_and_reads_its_file_again(
         assert "b" not in [hit.id for hit in (await provider.search(SPACE, ask("Bo moved to Porto"))).hits]
 
 
-async def test_vector_without_an_embedder_says_how_to_get_one(tmp_path: Path) -> None:
+async def test_vector_without_embedder_is_a_ConfigError(tmp_path: Path) -> None:
     from bench.http import Http
     from bench.providers import ProviderContext, open_provider
     from bench.settings import Environment
@@ -162,7 +162,7 @@ async def test_vector_without_an_embedder_says_how_to_get_one(tmp_path: Path) ->
                 pass
 
 
-async def test_many_namespaces_keep_few_files_open(tmp_path: Path) -> None:
+async def test_many_namespaces_use_at_most_8_open_files(tmp_path: Path) -> None:
     async with opened(builtin_config("bm25"), tmp_path) as provider:
         for index in range(30):
             space = Space(namespace=f"n{index}", run_id="r", benchmark="b", corpus="c")
@@ -173,7 +173,7 @@ async def test_many_namespaces_keep_few_files_open(tmp_path: Path) -> None:
             assert len((await provider.search(space, ask("Ana"))).hits) == 1
 
 
-async def test_concurrent_searches_share_a_file(tmp_path: Path) -> None:
+async def test_concurrent_searches_share_a_store(tmp_path: Path) -> None:
     import anyio
 
     async with opened(builtin_config("bm25"), tmp_path) as provider:
@@ -189,6 +189,6 @@ async def test_concurrent_searches_share_a_file(tmp_path: Path) -> None:
         assert found == [3] * 50
 
 
-def test_oracle_is_not_open_to_files() -> None:
+def test_oracle_has_no_provider_class() -> None:
     with pytest.raises(ConfigError, match="part of the engine"):
         provider_class(builtin_config("oracle"))

@@ -1,4 +1,4 @@
-"""How answers become hits: every response key, and every way in which a body can fail to fit."""
+"""Responses become hits: every response key, and every kind of invalid body."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tests.rows import each_row
 R = "endpoints.search.response"
 
 
-async def asked(changes: dict[str, object], answer: object, k: int = 3, sent: int = 1) -> Found:
-    """Search after ``sent`` memories m0, m1, ... were added."""
+async def search_result(changes: dict[str, object], answer: object, k: int = 3, sent: int = 1) -> Found:
+    """Add ``sent`` memories m0, m1, ... and return the result of a search."""
     async with playing(changes, {"POST /search": answer}) as play:
         for index in range(sent):
             from bench.model import Memory
@@ -44,33 +44,33 @@ async def asked(changes: dict[str, object], answer: object, k: int = 3, sent: in
 
 
 async def hits(changes: dict[str, object], *rows: object, **more: int) -> tuple[Hit, ...]:
-    return (await asked(changes, {"results": list(rows)}, **more)).hits
+    return (await search_result(changes, {"results": list(rows)}, **more)).hits
 
 
 # ------------------------------------------------------------------ rows
 
 
-async def test_over_return_is_cut_and_counted() -> None:
-    found = await asked({}, {"results": [{"text": str(i)} for i in range(30)]}, k=10)
+async def test_more_hits_than_k_are_cut_and_counted() -> None:
+    found = await search_result({}, {"results": [{"text": str(i)} for i in range(30)]}, k=10)
     assert (found.requested, found.returned, len(found.hits)) == (10, 30, 10)
     assert [hit.content for hit in found.hits] == [str(i) for i in range(10)]
 
 
-async def test_empty_result_is_a_result_and_a_missing_list_is_not() -> None:
-    assert (await asked({}, {"results": []})).hits == ()
-    for body, said in (
+async def test_an_empty_list_has_no_hits_and_a_missing_list_is_a_MappingError() -> None:
+    assert (await search_result({}, {"results": []})).hits == ()
+    for body, message in (
         ({"hits": []}, "nothing there"),
         ({"results": {}}, "expected a list, found an object"),
         ({"results": None}, "null"),
     ):
-        with pytest.raises(MappingError, match=rf'search.response.results "\$.results": .*{said}'):
-            await asked({}, body)
-    assert (await asked({f"{R}.missing_is_empty": True}, {})).hits == ()
-    assert (await asked({f"{R}.missing_is_empty": True}, {"results": None})).hits == ()
+        with pytest.raises(MappingError, match=rf'search.response.results "\$.results": .*{message}'):
+            await search_result({}, body)
+    assert (await search_result({f"{R}.missing_is_empty": True}, {})).hits == ()
+    assert (await search_result({f"{R}.missing_is_empty": True}, {"results": None})).hits == ()
 
 
-async def test_star_path_collects_rows() -> None:
-    found = await asked(
+async def test_a_path_with_star_collects_rows() -> None:
+    found = await search_result(
         {f"{R}.results": "$.groups[*].text", f"{R}.contentField": "$"}, {"groups": [{"text": "a"}, {"text": "b"}]}
     )
     assert [hit.content for hit in found.hits] == ["a", "b"]
@@ -83,17 +83,17 @@ async def test_zip_joins_parallel_arrays_and_a_null_array_gives_nulls() -> None:
         f"{R}.score": {"field": "$.d", "transform": "1-x"},
     }
     body: dict[str, object] = {"ids": [["a", "b"]], "docs": [["x", "y"]], "dist": [[0.25, 1]]}
-    found = await asked(changes, body)
+    found = await search_result(changes, body)
     assert [(hit.id, hit.content, hit.score) for hit in found.hits] == [("a", "x", 0.75), ("b", "y", 0.0)]
-    found = await asked(changes, {**body, "dist": [None]})
+    found = await search_result(changes, {**body, "dist": [None]})
     assert [hit.score for hit in found.hits] == [None, None]
     with pytest.raises(MappingError, match="lengths differ"):
-        await asked(changes, {**body, "docs": [["x"]]})
+        await search_result(changes, {**body, "docs": [["x"]]})
     with pytest.raises(MappingError, match=r'zip.d "\$.dist\[0\]": nothing there'):
-        await asked(changes, {"ids": [["a"]], "docs": [["x"]]})
+        await search_result(changes, {"ids": [["a"]], "docs": [["x"]]})
 
 
-async def test_flatten_yields_children_with_kept_fields() -> None:
+async def test_flatten_returns_children_with_fields_of_the_parent() -> None:
     changes: dict[str, object] = {
         f"{R}.flatten": {"path": "$.chunks", "keep": {"file": "$.id"}},
         f"{R}.id_from": [{"field": "$.file"}],
@@ -103,7 +103,7 @@ async def test_flatten_yields_children_with_kept_fields() -> None:
     assert [(hit.content, hit.source_ids) for hit in found] == [("a", ("m0",)), ("b", ("m0",)), ("c", ("m1",))]
 
 
-async def test_children_that_no_parent_has_are_a_mapping_error_and_empty_ones_are_not() -> None:
+async def test_flatten_without_children_is_a_MappingError_but_empty_lists_are_not() -> None:
     changes: dict[str, object] = {f"{R}.flatten": {"path": "$.chunks[*]"}, f"{R}.id_from": "none"}
     assert await hits(changes, {"id": "m0", "chunks": []}, {"id": "m1"}) == ()
     assert await hits(changes) == ()
@@ -111,7 +111,7 @@ async def test_children_that_no_parent_has_are_a_mapping_error_and_empty_ones_ar
         await hits(changes, {"id": "m0", "parts": [{"text": "a"}]})
 
 
-async def test_pages_are_asked_until_k_hits_are_there() -> None:
+async def test_pages_are_requested_until_k_hits() -> None:
     changes: dict[str, object] = {"endpoints.search.page": {"cursor": "$.next", "param": "after", "max_pages": 3}}
     pages = [
         {"results": [{"text": "a"}], "next": "p2"},
@@ -134,7 +134,7 @@ async def test_pages_are_asked_until_k_hits_are_there() -> None:
 # --------------------------------------------------------------- content
 
 
-async def test_content_takes_the_first_path_that_has_text() -> None:
+async def test_contentField_uses_the_first_path_with_text() -> None:
     changes: dict[str, object] = {f"{R}.contentField": ["$.memory", "$.chunk"]}
     found = await hits(
         changes, {"memory": "", "chunk": "b"}, {"chunk": "c"}, {"memory": "a", "chunk": "x"}, {"memory": ""}, k=9
@@ -144,14 +144,14 @@ async def test_content_takes_the_first_path_that_has_text() -> None:
         await hits(changes, {"memory": None})
 
 
-async def test_several_matches_are_joined() -> None:
+async def test_several_matches_of_contentField_are_joined() -> None:
     rows = [{"content": [{"text": "a"}, {"text": "b"}]}]
     assert (await hits({f"{R}.contentField": "$.content[*].text"}, *rows))[0].content == "a\nb"
     joined: dict[str, object] = {f"{R}.contentField": "$.content[*].text", f"{R}.content_join": " | "}
     assert (await hits(joined, *rows))[0].content == "a | b"
 
 
-async def test_renamed_field_is_a_mapping_error_that_shows_path_and_body() -> None:
+async def test_a_renamed_field_is_a_MappingError_with_path_and_body() -> None:
     with pytest.raises(MappingError) as caught:
         await hits({}, {"id": "x1", "txet": "us"})
     assert str(caught.value).startswith(
@@ -159,7 +159,7 @@ async def test_renamed_field_is_a_mapping_error_that_shows_path_and_body() -> No
     )
 
 
-async def test_body_in_an_error_is_short_and_without_keys() -> None:
+async def test_the_body_in_an_error_is_shortened_and_without_keys() -> None:
     key = "sk-0123456789abcdefghijklmnop"
     with pytest.raises(MappingError) as caught:
         await hits({}, {"note": key + "x" * 5000})
@@ -167,7 +167,7 @@ async def test_body_in_an_error_is_short_and_without_keys() -> None:
     assert len(str(caught.value)) < 420
 
 
-async def test_content_that_is_an_object_is_no_text() -> None:
+async def test_an_object_as_content_is_a_MappingError() -> None:
     with pytest.raises(MappingError, match="expected text, found an object"):
         await hits({}, {"text": {"a": 1}})
 
@@ -175,7 +175,7 @@ async def test_content_that_is_an_object_is_no_text() -> None:
 # ----------------------------------------------------------------- score
 
 
-async def test_score_missing_is_none_and_text_is_a_number() -> None:
+async def test_a_missing_score_is_None_and_numeric_text_is_a_number() -> None:
     changes: dict[str, object] = {f"{R}.scoreField": "$.s"}
     found = await hits(
         changes, {"text": "a", "s": 0.7}, {"text": "b", "s": "0.6"}, {"text": "c", "s": None}, {"text": "d"}, k=9
@@ -184,35 +184,35 @@ async def test_score_missing_is_none_and_text_is_a_number() -> None:
 
 
 @each_row("score", ["NaN", "high", "inf", 10**400])
-async def test_score_that_is_no_finite_number_is_unknown_and_flagged(score: object) -> None:
-    found = await asked({f"{R}.scoreField": "$.s"}, {"results": [{"text": "a", "s": score}]})
+async def test_a_score_that_is_not_finite_is_None_and_flagged(score: object) -> None:
+    found = await search_result({f"{R}.scoreField": "$.s"}, {"results": [{"text": "a", "s": score}]})
     assert ([hit.score for hit in found.hits], found.flags) == ([None], ("unreadable_values",))
     with pytest.raises(MappingError, match="because hits are sorted by score"):
-        await asked({f"{R}.score": {"field": "$.s", "order": "desc"}}, {"results": [{"text": "a", "s": score}]})
+        await search_result({f"{R}.score": {"field": "$.s", "order": "desc"}}, {"results": [{"text": "a", "s": score}]})
 
 
 @pytest.mark.parametrize("score", [True, [1], {}])
-async def test_score_path_that_leads_to_no_number_or_text_is_a_mapping_error(score: object) -> None:
+async def test_a_score_of_another_type_is_a_MappingError(score: object) -> None:
     with pytest.raises(MappingError, match=r'scoreField "\$.s": expected a finite number'):
         await hits({f"{R}.scoreField": "$.s"}, {"text": "a", "s": score})
 
 
-async def test_nan_as_a_json_number_is_unknown() -> None:
+async def test_NaN_as_JSON_number_is_None() -> None:
     answer: Callable[[object], web.Response] = lambda _: web.Response(text='{"results": [{"text": "a", "s": NaN}]}')  # noqa: E731
-    assert (await asked({f"{R}.scoreField": "$.s"}, answer)).hits[0].score is None
+    assert (await search_result({f"{R}.scoreField": "$.s"}, answer)).hits[0].score is None
 
 
 @each_row(
     ("transform", "wanted"),
     [("none", [0.25, 1.0]), ("1-x", [0.75, 0.0]), ("-x", [-0.25, -1.0]), ("1/(1+x)", [0.8, 0.5])],
 )
-async def test_transform_changes_the_score_and_not_the_order(transform: str, wanted: list[float]) -> None:
+async def test_transform_changes_the_score_but_not_the_order(transform: str, wanted: list[float]) -> None:
     changes: dict[str, object] = {f"{R}.score": {"field": "$.s", "kind": "distance", "transform": transform}}
     found = await hits(changes, {"text": "a", "s": 0.25}, {"text": "b", "s": 1})
     assert [hit.score for hit in found] == wanted
 
 
-async def test_order_sorts_only_when_asked_and_is_stable() -> None:
+async def test_score_order_sorts_hits_stably() -> None:
     rows = [{"text": "a", "s": 1}, {"text": "b", "s": 3}, {"text": "c"}, {"text": "d", "s": 3}]
 
     async def order(rule: str) -> str:
@@ -222,7 +222,7 @@ async def test_order_sorts_only_when_asked_and_is_stable() -> None:
     assert [await order(rule) for rule in ("as_returned", "desc", "asc")] == ["abcd", "bdac", "abdc"]
 
 
-async def test_rank_has_no_scores() -> None:
+async def test_score_kind_rank_gives_no_scores() -> None:
     assert (await hits({f"{R}.score": {"field": "$.s", "kind": "rank"}}, {"text": "a", "s": 1}))[0].score is None
 
 
@@ -230,22 +230,22 @@ async def test_rank_has_no_scores() -> None:
 
 
 @each_row("value", ["2023-05-08T13:56:00Z", "2023-05-08T13:56:00", 1683554160, 1683554160000, "1683554160"])
-async def test_dates_of_hits_are_read_in_every_form(value: object) -> None:
+async def test_hit_dates_are_read_in_every_format(value: object) -> None:
     (hit,) = await hits({f"{R}.when": "$.at"}, {"text": "a", "at": value})
     assert hit.when == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
-async def test_missing_date_is_none_and_an_unreadable_one_too_with_a_flag() -> None:
+async def test_a_missing_date_is_None_and_an_unreadable_one_is_flagged() -> None:
     rows = [{"text": "a"}, {"text": "b", "at": None}, {"text": "c", "at": ""}]
-    found = await asked({f"{R}.when": "$.at"}, {"results": rows})
+    found = await search_result({f"{R}.when": "$.at"}, {"results": rows})
     assert ([hit.when for hit in found.hits], found.flags) == ([None] * 3, ())
-    found = await asked({f"{R}.when": "$.at"}, {"results": [{"text": "a", "at": "soon"}]})
+    found = await search_result({f"{R}.when": "$.at"}, {"results": [{"text": "a", "at": "soon"}]})
     assert ([hit.when for hit in found.hits], found.flags) == ([None], ("unreadable_values",))
     with pytest.raises(MappingError, match=r'when "\$.at": expected a date, found an object'):
         await hits({f"{R}.when": "$.at"}, {"text": "a", "at": {}})
 
 
-async def test_chunks_are_kept_with_the_hit() -> None:
+async def test_chunks_are_part_of_the_hit() -> None:
     found = await hits(
         {f"{R}.chunksField": "$.chunks"}, {"text": "a", "chunks": ["x", {"content": "y"}, {"n": 1}]}, {"text": "b"}
     )
@@ -265,12 +265,12 @@ async def test_chunks_are_kept_with_the_hit() -> None:
         ({"content_hash": True}, {"text": "text 1"}),
     ],
 )
-async def test_each_form_leads_back_to_the_memory(form: dict[str, object], row: dict[str, object]) -> None:
+async def test_each_id_from_form_maps_a_hit_to_its_memory(form: dict[str, object], row: dict[str, object]) -> None:
     found = await hits({f"{R}.id_from": [form]}, {"text": "other", **row}, sent=2)
     assert found[0].source_ids == ("m1",)
 
 
-async def test_captured_map_leads_back_over_the_ids_of_the_service() -> None:
+async def test_a_captured_map_maps_ids_of_the_service_to_memories() -> None:
     changes: dict[str, object] = {
         "endpoints.add.response": {"id_map": {"name": "episodes", "key": "$.uuid", "value": "sent"}},
         f"{R}.id_from": [{"captured": "episodes", "field": "$.episode_uuids"}],
@@ -290,7 +290,7 @@ async def test_captured_map_leads_back_over_the_ids_of_the_service() -> None:
         assert found.hits[0].source_ids == ("m1", "m0")
 
 
-async def test_id_map_of_another_length_is_a_mapping_error_except_for_one_memory() -> None:
+async def test_id_map_needs_one_id_per_memory_unless_there_is_one_memory() -> None:
     id_map = {"name": "e", "key": "$.uuids", "value": "sent"}
     changes: dict[str, object] = {
         "endpoints.add.response": {"id_map": id_map},
@@ -303,30 +303,30 @@ async def test_id_map_of_another_length_is_a_mapping_error_except_for_one_memory
         assert (await play.add("x")).captures["e"] == {"a": "m0", "b": "m0", "c": "m0"}
 
 
-async def test_first_form_that_gives_a_sent_id_wins() -> None:
+async def test_the_first_id_from_form_with_a_sent_id_is_used() -> None:
     forms = [{"metadata": "bench_id"}, {"field": "$.id"}]
     found = await hits({f"{R}.id_from": forms}, {"text": "a", "id": "m0", "metadata": {"bench_id": "foreign"}}, sent=2)
     assert found[0].source_ids == ("m0",)
 
 
-async def test_given_forms_that_map_nothing_are_a_mapping_error_and_some_are_counted() -> None:
+async def test_id_from_that_maps_no_hit_is_a_MappingError_and_unmapped_hits_are_counted() -> None:
     changes: dict[str, object] = {f"{R}.id_from": [{"field": "$.id"}]}
     with pytest.raises(MappingError, match=r"search\.response\.id_from: no hit maps"):
         await hits(changes, {"text": "a", "id": "zz"})
-    found = await asked(changes, {"results": [{"text": "a", "id": "zz"}, {"text": "b", "id": "m0"}]})
+    found = await search_result(changes, {"results": [{"text": "a", "id": "zz"}, {"text": "b", "id": "m0"}]})
     assert (found.unmapped, found.ids_available) == (1, True)
 
 
-async def test_before_ingest_a_foreign_hit_is_a_hit_and_no_mapping_error() -> None:
-    found = await asked({f"{R}.id_from": [{"field": "$.id"}]}, {"results": [{"text": "a", "id": "zz"}]}, sent=0)
+async def test_before_ingest_an_unknown_hit_is_not_a_MappingError() -> None:
+    found = await search_result({f"{R}.id_from": [{"field": "$.id"}]}, {"results": [{"text": "a", "id": "zz"}]}, sent=0)
     assert (len(found.hits), found.unmapped) == (1, 1)
 
 
-async def test_without_forms_a_service_without_our_ids_has_no_source_ids() -> None:
-    found = await asked({}, {"results": [{"text": "a", "id": "own"}]})
+async def test_without_id_from_hits_map_only_by_the_ids_of_the_service() -> None:
+    found = await search_result({}, {"results": [{"text": "a", "id": "own"}]})
     assert (found.ids_available, found.unmapped) == (False, 1)
-    assert (await asked({}, {"results": [{"text": "a", "id": "m0"}]})).ids_available
-    assert not (await asked({f"{R}.id_from": "none"}, {"results": [{"text": "a", "id": "m0"}]})).ids_available
+    assert (await search_result({}, {"results": [{"text": "a", "id": "m0"}]})).ids_available
+    assert not (await search_result({f"{R}.id_from": "none"}, {"results": [{"text": "a", "id": "m0"}]})).ids_available
     short: dict[str, object] = {f"{R}.idField": "$.key"}
     assert (await hits(short, {"text": "a", "key": "m0"}))[0].source_ids == ("m0",)
 
@@ -347,32 +347,32 @@ async def test_without_forms_a_service_without_our_ids_has_no_source_ids() -> No
         ({"path": "$.error", "exists": True, "kind": "rate_limited"}, {"error": 1}, RateLimited),
     ],
 )
-async def test_error_inside_a_good_status_is_an_error(
+async def test_error_when_turns_a_good_response_into_an_error(
     rule: dict[str, object], body: dict[str, object], error: type[CallError]
 ) -> None:
-    changes: dict[str, object] = {"errors.error_when": [{**rule, "message": "$.said"}]}
+    changes: dict[str, object] = {"errors.error_when": [{**rule, "message": "$.reason"}]}
     with pytest.raises(error, match=r"errors.error_when\[0\].*no luck"):
-        await asked(changes, {**body, "said": "no luck"}, sent=0)
+        await search_result(changes, {**body, "reason": "no luck"}, sent=0)
 
 
-async def test_error_that_may_pass_is_retried_inside_the_call() -> None:
+async def test_a_temporary_error_when_error_is_retried() -> None:
     changes: dict[str, object] = {"errors.error_when": [{"path": "$.busy", "equals": True, "kind": "unavailable"}]}
     async with playing(changes, {"POST /search": [{"busy": True}, {"results": []}]}) as play:
         await play.search()
         assert len(play.service.seen) == 2
 
 
-async def test_fine_body_passes_every_rule() -> None:
+async def test_a_good_body_matches_no_error_when_rule() -> None:
     rules = [
         {"path": "$.errno", "not_equals": 0},
         {"path": "$.errors", "non_empty": True},
         {"path": "$.e", "exists": True},
     ]
     changes: dict[str, object] = {"errors.error_when": rules}
-    assert (await asked(changes, {"results": [], "errno": 0, "errors": []}, sent=0)).hits == ()
+    assert (await search_result(changes, {"results": [], "errno": 0, "errors": []}, sent=0)).hits == ()
 
 
-async def test_partial_failure_is_matched_by_id() -> None:
+async def test_partial_failures_are_matched_by_id() -> None:
     changes: dict[str, object] = {
         "ingest.batch": {"max_items": 9},
         "endpoints.add.body": {"docs": {"$column": "content"}},
@@ -394,16 +394,16 @@ async def test_partial_failure_is_matched_by_id() -> None:
             await play.add("a", "b")
 
 
-async def test_answer_above_the_limit_is_a_mapping_error() -> None:
+async def test_a_response_above_max_response_bytes_is_a_MappingError() -> None:
     changes: dict[str, object] = {"connection.max_response_bytes": 2000}
     with pytest.raises(MappingError, match="larger than 2000"):
-        await asked(changes, {"results": [], "pad": "x" * 5000}, sent=0)
+        await search_result(changes, {"results": [], "pad": "x" * 5000}, sent=0)
 
 
 @each_row("body", ["<html>busy</html>", "", '{"results": [', "null"])
-async def test_body_that_is_no_json_object_is_a_mapping_error(body: str) -> None:
+async def test_a_body_that_is_not_a_JSON_object_is_a_MappingError(body: str) -> None:
     with pytest.raises(MappingError):
-        await asked({}, lambda _: web.Response(text=body), sent=0)
+        await search_result({}, lambda _: web.Response(text=body), sent=0)
 
 
 json_values = st.recursive(
@@ -414,14 +414,14 @@ json_values = st.recursive(
 
 
 @given(value=json_values)
-def test_ids_numbers_and_dates_of_any_value_never_crash(value: object) -> None:
+def test_as_ids_number_and_instant_accept_any_value(value: object) -> None:
     assert all(isinstance(one, str) for one in as_ids(value))
     assert (number(value) or 0.0) < math.inf and (whole_number(value) or 0) >= 0
     found = instant(value)
     assert found is None or found.astimezone(UTC).tzinfo is UTC
 
 
-async def test_batch_that_a_probe_found_stored_can_be_mapped_and_cleared() -> None:
+async def test_an_assumed_batch_can_be_mapped_and_cleared() -> None:
     from bench.model import Memory
     from bench.providers import Assumes
 
@@ -436,7 +436,7 @@ async def test_batch_that_a_probe_found_stored_can_be_mapped_and_cleared() -> No
 
 
 @pytest.mark.parametrize("beside", [{"total": 9}, {"next_cursor": "c2"}])
-async def test_the_first_page_is_no_list_of_what_is_stored(beside: dict[str, object]) -> None:
+async def test_a_list_of_only_the_first_page_is_a_MappingError(beside: dict[str, object]) -> None:
     response = {"results": "$.results", "contentField": "$.text"}
     changes: dict[str, object] = {"endpoints.list": {"method": "GET", "path": "/memories", "response": response}}
     rows = [{"text": "one"}, {"text": "two"}]

@@ -1,4 +1,4 @@
-"""Each key that shapes a request changes what the service sees (scenario P9)."""
+"""Each key of a request changes what the service receives (scenario P9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 KEY = "sk-acme-0123456789abcdef"
 
 
-async def test_namespace_is_one_segment_of_the_path_and_whole_in_a_body() -> None:
+async def test_the_namespace_is_encoded_in_a_path_and_unchanged_in_a_body() -> None:
     async with playing() as play:
         await play.add("Ana lives in Lisbon")
         await play.provider.clear(play.space)
@@ -35,7 +35,7 @@ async def test_every_variable_of_the_run_can_be_sent() -> None:
         assert play.body("POST /add") == dict(zip(names, [ns, ns, ns, "r1", "bm", "c1", 2], strict=True))
 
 
-async def test_element_fields_arrive_typed() -> None:
+async def test_fields_of_a_memory_are_sent_with_their_types() -> None:
     names = [
         "id",
         "content",
@@ -103,22 +103,22 @@ async def test_element_fields_arrive_typed() -> None:
         ({"endpoints.add.headers": {"X-Id": "$.id"}}, "X-Id", "m0"),
     ],
 )
-async def test_headers_and_keys(changes: dict[str, object], header: str, value: str) -> None:
+async def test_auth_and_headers_are_sent(changes: dict[str, object], header: str, value: str) -> None:
     async with playing(changes, variables={"K": KEY, "J": "jj"}) as play:
         await play.add("x")
         assert play.service.of("POST /add")[0].headers[header] == value
 
 
-async def test_key_in_the_query_and_never_in_an_error() -> None:
+async def test_a_key_in_the_query_is_sent_and_never_shown_in_an_error() -> None:
     changes = {"auth": {"type": "query", "param": "key", "envVar": "K"}, "endpoints.add.query": {"v": "2"}}
-    async with playing(changes, {"POST /add": (422, {"said": KEY})}, {"K": KEY}) as play:
+    async with playing(changes, {"POST /add": (422, {"echo": KEY})}, {"K": KEY}) as play:
         with pytest.raises(Rejected) as caught:
             await play.add("x")
         assert play.service.of("POST /add")[0].query == [("key", KEY), ("v", "2")]
         assert KEY not in str(caught.value)
 
 
-async def test_auth_error_names_the_variable() -> None:
+async def test_an_auth_error_names_the_variable_of_the_key() -> None:
     async with playing(
         {"auth": {"type": "bearer", "envVar": "ACME_KEY"}}, {"POST /add": (401, {})}, {"ACME_KEY": KEY}
     ) as play:
@@ -126,7 +126,7 @@ async def test_auth_error_names_the_variable() -> None:
             await play.add("x")
 
 
-async def test_missing_key_stops_before_any_call_unless_optional() -> None:
+async def test_a_missing_key_stops_before_any_call_unless_optional() -> None:
     auth = {"type": "bearer", "envVar": "ABSENT_KEY"}
     with pytest.raises(ConfigError, match="ABSENT_KEY"):
         async with playing({"auth": auth}):
@@ -136,26 +136,26 @@ async def test_missing_key_stops_before_any_call_unless_optional() -> None:
         assert "Authorization" not in play.service.of("POST /add")[0].headers
 
 
-async def test_missing_variable_of_the_base_url_is_named() -> None:
+async def test_a_missing_variable_of_baseUrl_is_named() -> None:
     with pytest.raises(ConfigError, match="NOWHERE_URL"):
         async with playing({"connection.baseUrl": "${NOWHERE_URL}/v1"}):
             pass
 
 
-async def test_vars_are_constants_put_into_paths_as_they_are() -> None:
+async def test_vars_are_constants_in_paths() -> None:
     async with playing({"vars": {"db": "/api/v2/a b"}, "endpoints.add.path": "${db}/add/${id}"}) as play:
         await play.add("x")
         assert play.service.calls() == ["POST /api/v2/a%20b/add/m0"]
 
 
-async def test_query_lists_repeat_and_nulls_can_vanish() -> None:
+async def test_query_lists_repeat_and_null_values_can_be_omitted() -> None:
     query = {"id": "$.items[*].id", "w": {"$omit_if_null": "$.when"}, "n": "$.index", "t": "a ${runId}"}
     async with playing({"endpoints.add.query": query}) as play:
         await play.add("x")
         assert play.service.of("POST /add")[0].query == [("id", "m0"), ("n", "0"), ("t", "a r1")]
 
 
-async def test_threaded_scoping_sends_the_namespace_as_session() -> None:
+async def test_sessionId_scoping_sends_the_namespace_as_session() -> None:
     changes = {
         "scoping.strategy": "sessionId",
         "endpoints.add.body": {"s": "$.sessionId"},
@@ -168,7 +168,7 @@ async def test_threaded_scoping_sends_the_namespace_as_session() -> None:
         assert play.body("POST /search") == {"s": "ns/1 ü", "n": 3}
 
 
-async def test_search_variables_arrive() -> None:
+async def test_every_search_variable_can_be_sent() -> None:
     names = ["query", "k", "limit", "queryWhen", "threshold", "includeChunks", "queryEmbedding"]
     async with playing({"endpoints.search.body": {name: f"$.{name}" for name in names}}) as play:
         await play.search("who?", 7, when=WHEN, threshold=0.3, include_chunks=True)
@@ -185,7 +185,7 @@ async def test_max_k_is_sent_instead_of_a_larger_k() -> None:
         assert (found.requested, found.returned, len(found.hits)) == (2, 9, 5)
 
 
-async def test_timestamp_and_metadata_rules_apply() -> None:
+async def test_timestamp_and_metadata_values_apply() -> None:
     body = {"w": "$.when", "m": "$.metadata"}
     changes = {"ingest.timestamp": "unix", "capabilities.metadata_values": "strings", "endpoints.add.body": body}
     async with playing(changes) as play:
@@ -193,7 +193,7 @@ async def test_timestamp_and_metadata_rules_apply() -> None:
         assert play.body("POST /add") == {"w": 1683554160, "m": {"n": "1", "bench_id": "m0"}}
 
 
-async def test_batches_are_sent_as_columns() -> None:
+async def test_a_batch_is_sent_as_columns() -> None:
     changes = {
         "ingest.batch": {"max_items": 9},
         "endpoints.add.body": {"ids": {"$column": "id"}, "docs": {"$column": "content"}},
@@ -204,14 +204,14 @@ async def test_batches_are_sent_as_columns() -> None:
         assert play.body("POST /add") == {"ids": ["m0", "m1"], "docs": ["x", "y"]}
 
 
-async def test_memory_above_max_bytes_is_rejected_before_anything_is_sent() -> None:
+async def test_a_memory_above_max_bytes_is_rejected_before_any_call() -> None:
     async with playing({"ingest.batch": {"max_bytes": 5}}) as play:
         with pytest.raises(Rejected, match="m0 has 6 bytes"):
             await play.add("äöü")
         assert play.service.calls() == []
 
 
-async def test_idempotency_header_is_the_same_on_a_retry() -> None:
+async def test_the_idempotency_header_is_the_same_on_a_retry() -> None:
     flaky = [(503, {}), (200, {})]
     async with playing({"endpoints.add.idempotency": {"header": "X-Once"}}, {"POST /add": list(flaky)}) as play:
         await play.add("x")
@@ -221,9 +221,7 @@ async def test_idempotency_header_is_the_same_on_a_retry() -> None:
 
 
 @pytest.mark.parametrize(("idempotent", "calls"), [(None, 1), (False, 1), (True, 2)])
-async def test_add_is_only_repeated_after_a_lost_answer_when_the_file_allows_it(
-    idempotent: bool | None, calls: int
-) -> None:
+async def test_add_is_retried_only_if_it_is_idempotent(idempotent: bool | None, calls: int) -> None:
     changes = {} if idempotent is None else {"endpoints.add.idempotent": idempotent}
     async with playing(changes, {"POST /add": [(503, {}), (200, {})]}) as play:
         if calls == 1:
@@ -234,7 +232,7 @@ async def test_add_is_only_repeated_after_a_lost_answer_when_the_file_allows_it(
         assert len(play.service.of("POST /add")) == calls
 
 
-async def test_status_overrides_and_retries_follow_the_file() -> None:
+async def test_status_overrides_and_maxRetries_apply() -> None:
     async with playing({"errors.status": {"409": "retry"}}, {"POST /add": [(409, {}), (200, {})]}) as play:
         await play.add("x")
         assert len(play.service.seen) == 2
@@ -243,16 +241,13 @@ async def test_status_overrides_and_retries_follow_the_file() -> None:
             await play.search()
 
 
-async def test_timeout_of_a_call_wins_over_the_connection() -> None:
-    import time
-
+async def test_the_timeout_of_a_call_overrides_the_connection() -> None:
     async with playing({"connection.timeout": 9000, "endpoints.add.timeout": 123}) as play:
         call = play.provider._add_operation.steps[0]  # type: ignore[attr-defined]
         assert (call.timeout_s, call.endpoint.timeouts.attempt_s) == (0.123, 9.0)
-    assert time.monotonic()
 
 
-async def test_limits_and_seed_pauses_become_limits_of_the_endpoints() -> None:
+async def test_limits_and_delays_are_applied_to_the_endpoints() -> None:
     changes = {
         "limits": {
             "add": {"rpm": 120, "burst": 3, "concurrency": 4},
@@ -292,7 +287,7 @@ async def test_multipart_sends_a_file() -> None:
     assert "assistants" in text
 
 
-async def test_null_body_is_sent_as_null_and_delete_has_a_body_when_given() -> None:
+async def test_a_null_body_is_sent_as_null_and_delete_may_have_a_body() -> None:
     async with playing({"endpoints.add.body": None, "endpoints.clear.body": {"u": "$.userId"}}) as play:
         await play.add("x")
         await play.provider.clear(play.space)
@@ -300,7 +295,7 @@ async def test_null_body_is_sent_as_null_and_delete_has_a_body_when_given() -> N
         assert play.service.seen[1].json == {"u": "ns/1 ü"}
 
 
-async def test_setup_captures_feed_later_calls() -> None:
+async def test_captures_of_setup_are_used_by_later_calls() -> None:
     changes = {
         "setup": [
             {
@@ -325,14 +320,14 @@ async def test_setup_captures_feed_later_calls() -> None:
         assert play.service.calls()[-1] == "POST /banks/b%2F7/add"
 
 
-async def test_capture_that_finds_nothing_is_a_mapping_error() -> None:
+async def test_a_capture_that_matches_nothing_is_a_MappingError() -> None:
     changes = {"setup": [{"name": "bank", "method": "PUT", "path": "/banks", "capture": {"bank": "$.id"}}]}
     async with playing(changes, {"PUT /banks": {"uid": 1}}) as play:
         with pytest.raises(MappingError, match=r'setup.bank.capture.bank "\$.id": nothing there; body: \{"uid": 1\}'):
             await play.provider.prepare(play.space)  # type: ignore[attr-defined]
 
 
-async def test_steps_run_in_order_and_see_what_was_captured() -> None:
+async def test_steps_run_in_order_and_use_earlier_captures() -> None:
     steps = [
         {
             "method": "POST",
@@ -369,7 +364,7 @@ async def test_for_each_repeats_a_call() -> None:
         assert play.service.calls()[-3:] == [f"DELETE /users/{NS}", "DELETE /files/f1", "DELETE /files/f%2F2"]
 
 
-async def test_finish_is_sent_once_and_may_give_jobs() -> None:
+async def test_finish_is_called_once_and_may_return_jobs() -> None:
     changes = {
         "endpoints.finish": {
             "method": "POST",
@@ -384,7 +379,7 @@ async def test_finish_is_sent_once_and_may_give_jobs() -> None:
         assert ended.jobs == ("7",)
 
 
-async def test_optional_operations_exist_only_when_the_file_has_them() -> None:
+async def test_optional_operations_exist_only_if_the_config_has_them() -> None:
     async with playing() as play:
         for protocol in (Prepares, Finishes, Counts, Versioned, Deletes, Updates, Lists):
             assert not isinstance(play.provider, protocol)
@@ -433,7 +428,7 @@ async def test_delete_with_ids_is_one_call() -> None:
         assert play.body("POST /delete") == {"ids": ["a", "b"]}
 
 
-async def test_health_waits_while_the_service_is_loading() -> None:
+async def test_health_is_awaited_until_the_service_is_ready() -> None:
     changes = {"endpoints.health": {"method": "GET", "path": "/health", "value": "$.ok"}}
     async with playing(changes, {"GET /health": [(503, {}), (200, {"ok": True})]}) as play:
         assert play.service.calls() == []
@@ -446,7 +441,7 @@ async def test_health_waits_while_the_service_is_loading() -> None:
             await play.search()
 
 
-async def test_client_embeddings_fill_stored_and_asked_vectors(fault_server, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+async def test_client_embeddings_embeds_stored_texts_and_queries(fault_server, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     changes = {
         "client_embeddings": {"model": "openai/text-embedding-3-small", "dimensions": 8, "query_prefix": "q: "},
         "endpoints.add.body": {"e": "$.embedding"},
@@ -484,7 +479,7 @@ async def test_client_embeddings_fill_stored_and_asked_vectors(fault_server, tmp
         ({"connection.max_response_bytes": 99}, "_connection.endpoints.search.max_response_bytes", 99),
     ],
 )
-async def test_setting_reaches_the_engine(changes: dict[str, object], attribute: str, wanted: object) -> None:
+async def test_settings_are_available_to_the_engine(changes: dict[str, object], attribute: str, wanted: object) -> None:
     async with playing(changes) as play:
         found: object = play.provider
         for part in attribute.split("."):
@@ -492,7 +487,7 @@ async def test_setting_reaches_the_engine(changes: dict[str, object], attribute:
         assert found == wanted
 
 
-async def test_hits_without_ids_by_declaration_are_not_available() -> None:
+async def test_capabilities_ids_false_means_hits_have_no_ids() -> None:
     answers = {"POST /search": {"results": [{"text": "a", "id": "m0"}]}}
     async with playing({"capabilities.ids": False}, answers) as play:
         await play.add("a")

@@ -1,4 +1,4 @@
-"""When a service is ready, and when a namespace is gone."""
+"""Waiting until a service is ready, and until a namespace is cleared."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ STATUS = {
 NS = "ns%2F1%20%C3%BC"
 
 
-async def test_without_wait_nothing_is_waited_for() -> None:
+async def test_without_wait_a_provider_is_ready_at_once() -> None:
     async with playing() as play:
         assert play.provider.wait.by == "nothing"
         assert (await play.provider.ready(play.space, await play.add("x"))).state == "ready"
 
 
 @pytest.mark.parametrize("wait", ["sentinel", {}, {"timeout_s": 5}])
-async def test_wait_without_request_is_a_sentinel(wait: object) -> None:
+async def test_wait_without_request_uses_a_sentinel(wait: object) -> None:
     async with playing({"wait": wait}) as play:
         assert play.provider.wait.by == "sentinel"
 
 
-async def test_wait_settings_reach_the_engine() -> None:
+async def test_wait_settings_are_available_to_the_engine() -> None:
     wait = {"interval_ms": 100, "max_interval_ms": 900, "timeout_s": 7, "settle_ms": 50}
     async with playing({"wait": wait}) as play:
         rule = play.provider.wait
         assert (rule.interval_s, rule.max_interval_s, rule.timeout_s, rule.settle_s) == (0.1, 0.9, 7, 0.05)
 
 
-async def test_every_job_must_be_done_and_a_done_one_is_not_asked_again() -> None:
+async def test_every_job_must_be_done_and_a_finished_job_is_not_requested_again() -> None:
     answers = {
         "POST /add": [{"job": "j0"}, {"job": "j1"}],
         "GET /jobs/j0": {"s": "done"},
@@ -57,7 +57,7 @@ async def test_every_job_must_be_done_and_a_done_one_is_not_asked_again() -> Non
         assert play.service.calls().count("GET /jobs/j0") == 1
 
 
-async def test_failed_job_is_failed_and_looked_at_first() -> None:
+async def test_a_failed_job_is_reported_as_failed() -> None:
     changes = {**STATUS, "wait": {**STATUS["wait"], "until": {"$.s": ["done", "failed"]}}}  # type: ignore[dict-item]
     async with playing(changes, {"POST /add": {"job": "j0"}, "GET /jobs/j0": {"s": "failed", "why": "bad"}}) as play:
         seen = await play.provider.ready(play.space, await play.add("a"))
@@ -65,26 +65,26 @@ async def test_failed_job_is_failed_and_looked_at_first() -> None:
         assert "j0" in seen.detail and "bad" in seen.detail
 
 
-async def test_all_of_until_must_hold() -> None:
+async def test_all_conditions_of_until_must_hold() -> None:
     changes = {**STATUS, "wait": {**STATUS["wait"], "until": {"$.s": "done", "$.dream": "done"}}}  # type: ignore[dict-item]
     async with playing(changes, {"POST /add": {"job": "j0"}, "GET /jobs/j0": {"s": "done", "dream": "queued"}}) as play:
         assert (await play.provider.ready(play.space, await play.add("a"))).state == "pending"
 
 
-async def test_missing_status_field_is_a_mapping_error() -> None:
+async def test_a_missing_status_field_is_a_MappingError() -> None:
     async with playing(STATUS, {"POST /add": {"job": "j0"}, "GET /jobs/j0": {"state": "done"}}) as play:
         got = await play.add("a")
         with pytest.raises(MappingError, match=r'wait.until "\$.s": nothing there'):
             await play.provider.ready(play.space, got)
 
 
-async def test_missing_job_id_is_a_mapping_error() -> None:
+async def test_a_missing_job_id_is_a_MappingError() -> None:
     async with playing(STATUS, {"POST /add": {"ok": 1}}) as play:
         with pytest.raises(MappingError, match=r'add.response.ids "\$.job": nothing there'):
             await play.add("a")
 
 
-async def test_many_jobs_end_the_round_at_the_first_that_wait() -> None:
+async def test_checking_many_jobs_stops_at_the_first_pending_ones() -> None:
     answers = {
         "POST /add": {"jobs": [f"j{i}" for i in range(40)]},
         **{f"GET /jobs/j{i}": {"s": "done" if i < 16 else "queued"} for i in range(40)},
@@ -95,7 +95,7 @@ async def test_many_jobs_end_the_round_at_the_first_that_wait() -> None:
         assert len([call for call in play.service.calls() if "jobs" in call]) == 32
 
 
-async def test_namespace_scope_counts_what_was_sent() -> None:
+async def test_namespace_scope_counts_the_sent_memories() -> None:
     changes = {
         "wait": {
             "request": {"method": "GET", "path": "/episodes", "query": {"n": "$.sent"}},
@@ -110,7 +110,7 @@ async def test_namespace_scope_counts_what_was_sent() -> None:
         assert play.service.seen[0].query == [("n", "2")]
 
 
-async def test_ids_that_only_the_status_call_shows_are_captured() -> None:
+async def test_ids_from_the_status_call_are_captured() -> None:
     changes = {
         "wait": {
             "request": {"method": "GET", "path": "/episodes"},
@@ -131,8 +131,8 @@ async def test_ids_that_only_the_status_call_shows_are_captured() -> None:
         assert (await play.search()).hits[0].source_ids == ("m0",)
 
 
-async def test_resumed_provider_waits_for_the_jobs_of_every_session() -> None:
-    """R7: job ids come back from the journal, not from this process."""
+async def test_a_resumed_provider_waits_for_the_jobs_of_all_sessions() -> None:
+    """R7: job ids come from the journal, not from this process."""
     answers = {f"GET /jobs/j{i}": {"s": "done"} for i in range(10)}
     async with playing(STATUS, answers) as play:
         everything = Ingested(ids={}, jobs=tuple(f"j{i}" for i in range(10)))
@@ -143,12 +143,12 @@ async def test_resumed_provider_waits_for_the_jobs_of_every_session() -> None:
 # ------------------------------------------------------------------ clear
 
 
-async def test_clear_of_what_is_gone_is_success() -> None:
+async def test_clearing_a_missing_namespace_succeeds() -> None:
     async with playing(answers={f"DELETE /users/{NS}": (404, {})}) as play:
         assert await play.provider.clear(play.space) is None
 
 
-async def test_clear_gets_every_stored_id() -> None:
+async def test_clear_receives_every_stored_id() -> None:
     changes = {"endpoints.clear": {"method": "DELETE", "path": "/m", "query": {"id": "$.ids"}}}
     async with playing(changes) as play:
         await play.ingest(Memory(id="m0", content="a"))
@@ -165,7 +165,7 @@ OF_AGENT: dict[str, object] = {
 }
 
 
-async def test_what_a_lost_setup_made_is_looked_for_before_it_counts_as_cleared() -> None:
+async def test_clear_looks_for_what_a_lost_setup_created() -> None:
     changes = {"setup": [{**AGENT, "existing": LISTED}], **OF_AGENT}
     answers = {"GET /agents": [[{"id": "a7", "name": SPACE.namespace}]], "GET /agents/a7": (404, {})}
     async with playing(changes, {**answers, "DELETE /agents/a7": {}}) as play:
@@ -176,7 +176,7 @@ async def test_what_a_lost_setup_made_is_looked_for_before_it_counts_as_cleared(
         assert play.service.calls() == ["GET /agents"], "what is not there is cleared"
 
 
-async def test_a_setup_that_may_be_repeated_is_repeated_to_learn_what_to_clear() -> None:
+async def test_clear_repeats_an_idempotent_setup_to_learn_what_to_clear() -> None:
     changes = {"setup": [{**AGENT, "idempotent": True}], **OF_AGENT}
     answers = {"POST /agents": {"id": "a7"}, "DELETE /agents/a7": {}, "GET /agents/a7": (404, {})}
     async with playing(changes, answers) as play:
@@ -184,14 +184,14 @@ async def test_a_setup_that_may_be_repeated_is_repeated_to_learn_what_to_clear()
         assert play.service.calls() == ["POST /agents", "DELETE /agents/a7", "GET /agents/a7"]
 
 
-async def test_what_no_one_can_look_for_is_never_said_to_be_cleared() -> None:
+async def test_clear_fails_if_a_lost_setup_cannot_be_looked_for() -> None:
     async with playing({"setup": [AGENT], **OF_AGENT}) as play:
         with pytest.raises(NotCleared, match=r"setup\.agent"):
             await play.provider.clear(SPACE)
         assert play.service.calls() == []
 
 
-async def test_what_an_add_made_is_looked_for_where_clear_says_how() -> None:
+async def test_clear_existing_finds_what_a_lost_add_created() -> None:
     clear = {"method": "DELETE", "path": "/sets/${set}", "capture": {"set": "$.id"}}
     existing = {"endpoints.clear": {**clear, "existing": {**LISTED, "path": "/sets"}}}
     add = {"endpoints.add.capture": {"set": "$.set"}, **existing}
@@ -201,7 +201,7 @@ async def test_what_an_add_made_is_looked_for_where_clear_says_how() -> None:
         assert play.service.calls() == ["GET /sets", "DELETE /sets/s1"]
 
 
-async def test_a_captured_null_is_an_error_of_the_call_that_brought_it() -> None:
+async def test_a_captured_null_is_a_MappingError() -> None:
     changes = {"setup": [AGENT], **OF_AGENT}
     async with playing(changes, {"POST /agents": {"id": None}}) as play:
         assert isinstance(play.provider, Prepares)
@@ -242,7 +242,9 @@ async def test_clear_waits_for_its_own_job() -> None:
         ({"ok_status": [404]}, {"id": 1}, (404, {})),
     ],
 )
-async def test_clear_is_verified_until_nothing_is_left(verify: dict[str, object], left: object, gone: object) -> None:
+async def test_verify_clear_is_repeated_until_nothing_is_left(
+    verify: dict[str, object], left: object, gone: object
+) -> None:
     def within(seconds: float) -> dict[str, Any]:
         return {"endpoints.verify_clear": {"method": "GET", "path": "/m", "timeout_s": seconds, **verify}}
 

@@ -1,6 +1,6 @@
-"""Services of a compose file: used, started, stopped, and what is said when Docker is not there.
+"""Services of a compose file: used, started, stopped, and errors without Docker.
 
-A stand-in for the ``docker`` command starts and ends a small web server and writes down how it was called.
+A replacement of the ``docker`` command starts and stops a small web server and records its calls.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if verb == "up" and not (home / "unhealthy").exists():
     (home / "pid").write_text(str(server.pid))
 elif verb == "stop" and (home / "pid").exists():
     pid = (home / "pid").read_text()
-    told = pathlib.Path("/proc", pid, "cmdline")
+    cmdline = pathlib.Path("/proc", pid, "cmdline")
     # a server that could not bind is gone, and its number may be another process by now
-    if not told.parent.parent.joinpath("self").exists() or (told.exists() and b"{port}" in told.read_bytes()):
+    if not cmdline.parent.parent.joinpath("self").exists() or (cmdline.exists() and b"{port}" in cmdline.read_bytes()):
         os.kill(int(pid), signal.SIGTERM)
     (home / "pid").unlink()
 elif verb == "ps":
@@ -69,7 +69,7 @@ endpoints:
 
 
 class Box:
-    """The config, the stand-in and where it listens."""
+    """The config, the replacement of ``docker``, and its address."""
 
     def __init__(self, folder: Path) -> None:
         self.home = folder
@@ -96,7 +96,7 @@ def box(folder: Path) -> Iterator[Box]:
     assert not (folder / "pid").exists(), "something was left running"
 
 
-async def test_service_that_does_not_answer_is_started_and_stopped(tmp_path: Path) -> None:
+async def test_a_docker_service_that_does_not_respond_is_started_and_stopped(tmp_path: Path) -> None:
     with box(tmp_path) as made:
         async with opened(made.config(), tmp_path, made.variables):
             assert (tmp_path / "pid").exists()
@@ -106,7 +106,7 @@ async def test_service_that_does_not_answer_is_started_and_stopped(tmp_path: Pat
         assert made.calls()[0] == start
 
 
-async def test_service_is_stopped_when_the_run_fails_or_is_cancelled(tmp_path: Path) -> None:
+async def test_a_docker_service_is_stopped_when_the_run_fails_or_is_cancelled(tmp_path: Path) -> None:
     import anyio
 
     with box(tmp_path) as made:
@@ -119,14 +119,14 @@ async def test_service_is_stopped_when_the_run_fails_or_is_cancelled(tmp_path: P
         assert [call[5] for call in made.calls()].count("stop") == 2
 
 
-async def test_service_that_answers_is_not_ours(tmp_path: Path) -> None:
+async def test_a_docker_service_that_responds_is_not_started_or_stopped(tmp_path: Path) -> None:
     with box(tmp_path) as made:
         async with recorder() as other, opened(made.config(), tmp_path, {**made.variables, "BOX_URL": other.url}):
             pass
         assert made.calls() == []
 
 
-async def test_without_docker_the_error_says_what_to_set_and_no_password(tmp_path: Path) -> None:
+async def test_without_Docker_the_error_names_the_variable_but_no_password(tmp_path: Path) -> None:
     with box(tmp_path) as made, pytest.raises(ConfigError) as caught:
         nowhere = {"PATH": str(tmp_path / "nowhere"), "BOX_URL": made.url.replace("://", "://me:hunter22@")}
         async with opened(made.config(), tmp_path, {**made.variables, **nowhere}):
@@ -137,7 +137,7 @@ async def test_without_docker_the_error_says_what_to_set_and_no_password(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("output", "message"),
     [
         ("Cannot connect to the Docker daemon at unix:///x", r"Docker is not available \(its daemon does not answer"),
         (
@@ -147,14 +147,14 @@ async def test_without_docker_the_error_says_what_to_set_and_no_password(tmp_pat
         ("\n".join(f"line {i}" for i in range(50)), r"compose up failed for boxed \(status 1\):\nline 30\n"),
     ],
 )
-async def test_failing_compose_shows_its_last_lines(output: str, said: str, tmp_path: Path) -> None:
+async def test_a_failing_compose_command_shows_its_last_lines(output: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "broken").write_text(output, encoding="utf-8")
-    with box(tmp_path) as made, pytest.raises(ConfigError, match=said):
+    with box(tmp_path) as made, pytest.raises(ConfigError, match=message):
         async with opened(made.config(), tmp_path, made.variables):
             pass
 
 
-async def test_a_port_that_something_else_holds_is_said_with_what_answers_there(tmp_path: Path) -> None:
+async def test_a_used_port_is_reported_with_the_response_of_the_other_program(tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("Bind for 127.0.0.1:8000 failed: port is already allocated", encoding="utf-8")
     with box(tmp_path) as made:
         async with recorder({"GET /calls": (404, {})}) as other:
@@ -165,7 +165,7 @@ async def test_a_port_that_something_else_holds_is_said_with_what_answers_there(
     assert "set BOX_URL" in (caught.value.hint or "")
 
 
-async def test_what_a_killed_process_started_is_used_and_stopped_by_the_next_one(tmp_path: Path) -> None:
+async def test_a_container_started_by_a_killed_process_is_stopped_by_the_next_one(tmp_path: Path) -> None:
     noted: list[tuple[str, Mapping[str, object]]] = []
     with box(tmp_path) as made:
         async with context_for(made.config(), tmp_path, made.variables) as context:
@@ -180,13 +180,13 @@ async def test_what_a_killed_process_started_is_used_and_stopped_by_the_next_one
             assert running_projects(noted) == frozenset()
             async with running_service(
                 made.config(), context
-            ):  # it does not answer any more: started anew, and stopped
+            ):  # it does not respond, so it is started again and stopped
                 pass
             await killed.__aexit__(None, None, None)
     assert [call[5] for call in made.calls()] == ["up", "ps", "stop", "up", "ps", "stop", "stop"]
 
 
-async def test_service_that_never_becomes_healthy_is_stopped_and_shown(tmp_path: Path) -> None:
+async def test_a_docker_service_that_stays_unhealthy_is_stopped_and_its_log_shown(tmp_path: Path) -> None:
     (tmp_path / "unhealthy").touch()
     with box(tmp_path) as made:
         with pytest.raises(ConfigError, match=r"(?s)not healthy at .*/calls after 3 s \(.*\):\nwarming up"):
@@ -195,13 +195,8 @@ async def test_service_that_never_becomes_healthy_is_stopped_and_shown(tmp_path:
         assert made.calls()[-1][5] == "stop"
 
 
-def test_missing_compose_file_is_found_at_load(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"boxed.yaml:3:10: no such compose file"):
-        load_provider(Source.parse(TEXT, tmp_path / "boxed.yaml"))
-
-
-def test_a_resumed_run_stops_what_its_killed_process_started(tmp_path: Path) -> None:
-    """Through the program: who owns what is in the journal, so that no container outlives the run."""
+def test_a_resumed_run_stops_the_container_of_its_killed_process(tmp_path: Path) -> None:
+    """The journal records the owner of each container, so that none is left after the run."""
     with box(tmp_path) as made:
         folder = tmp_path / "configs" / "providers"
         folder.mkdir(parents=True)
@@ -215,7 +210,7 @@ def test_a_resumed_run_stops_what_its_killed_process_started(tmp_path: Path) -> 
         wait_for(lambda: _noted(tmp_path / "checkpoints" / "r" / "journal.sqlite", "docker_started"))
         process.kill()
         process.wait(timeout=120)
-        assert (tmp_path / "pid").exists(), "nobody stopped it"
+        assert (tmp_path / "pid").exists(), "it was not stopped"
         (folder / "boxed.yaml").write_text(text.replace("maxRetries: 9", "maxRetries: 0"), encoding="utf-8")
         resumed = [*command, "--resume", "r"]
         forked.run(resumed, cwd=tmp_path, env=environment)

@@ -1,4 +1,4 @@
-"""Each question of the doctor finds the fault that it is for, and a whole provider passes all of them."""
+"""Each check of the doctor finds its fault, and a provider without faults passes all checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.providers.declared import declared
 from tests.rows import each_row
 
 SHELF = '''
-"""Keeps what it is given in lists of this process."""
+"""Stores memories in lists of this process."""
 from dataclasses import replace
 from datetime import timedelta
 
@@ -92,7 +92,7 @@ def failures(report: DoctorReport) -> dict[str, str]:
     return {check.name: check.detail for check in report.checks if check.outcome == "fail"}
 
 
-async def test_a_provider_without_fault_passes_every_question(tmp_path: Path) -> None:
+async def test_a_provider_without_faults_passes_every_check(tmp_path: Path) -> None:
     report = await examined(tmp_path)
     assert (report.ok, report.provider, report.version, report.refused) == (True, "shelf", "shelf 7", False)
     assert [(check.name, check.outcome, check.detail) for check in report.checks] == [
@@ -200,18 +200,16 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ),
     ],
 )  # fmt: skip
-async def test_each_fault_is_found_by_its_own_question(
-    tmp_path: Path, old: str, new: str, question: str, detail: str
-) -> None:
+async def test_each_fault_fails_its_own_check(tmp_path: Path, old: str, new: str, question: str, detail: str) -> None:
     found = failures(await examined(tmp_path, (old, new)))
     assert found.get(question, str(found)).startswith(detail)
     assert KEY not in str(found)
 
 
-async def test_a_question_that_builds_on_a_failed_one_is_not_asked(tmp_path: Path) -> None:
+async def test_a_check_that_depends_on_a_failed_one_is_skipped(tmp_path: Path) -> None:
     report = await examined(tmp_path, ("rejected = {}", "rejected = {memories[0].id: 'no'}"))
-    told = {check.name: check.detail for check in report.checks if check.outcome == "skip"}
-    assert told == {
+    results = {check.name: check.detail for check in report.checks if check.outcome == "skip"}
+    assert results == {
         "ready": 'needs "add", which failed',
         "found by own text": 'needs "add", which failed',
         "dates come back": 'needs "add", which failed',
@@ -226,7 +224,7 @@ async def test_a_question_that_builds_on_a_failed_one_is_not_asked(tmp_path: Pat
     assert not report.ok
 
 
-async def test_an_empty_query_says_nothing_where_every_search_is_refused(tmp_path: Path) -> None:
+async def test_the_empty_query_check_is_skipped_if_every_search_fails(tmp_path: Path) -> None:
     change = ("words = set(query.text", 'raise Rejected("HTTP 404")\n        words = set(query.text')
     found = {check.name: (check.outcome, check.detail) for check in (await examined(tmp_path, change)).checks}
     assert found["found by own text"] == ("fail", "rejected: HTTP 404")
@@ -236,7 +234,7 @@ async def test_an_empty_query_says_nothing_where_every_search_is_refused(tmp_pat
 @pytest.mark.parametrize(
     ("error", "refused"), [('QuotaError("plan used up")', True), ('Unavailable("gone", timed_out=True)', False)]
 )
-async def test_when_every_further_call_must_end_the_same_way_none_is_made(
+async def test_after_a_quota_error_or_timeout_no_further_call_is_made(
     tmp_path: Path, error: str, refused: bool
 ) -> None:
     report = await examined(tmp_path, ("rejected = {}", f"raise {error}"))
@@ -246,12 +244,12 @@ async def test_when_every_further_call_must_end_the_same_way_none_is_made(
     assert report.checks[-1].outcome == "pass"
 
 
-async def test_what_does_not_apply_is_skipped_with_its_reason(tmp_path: Path) -> None:
+async def test_checks_that_do_not_apply_are_skipped_with_a_reason(tmp_path: Path) -> None:
     forgetful = await examined(tmp_path, ("version, durability", "keeps_store = False\n    version, durability"))
     assert forgetful.ok
-    told = {check.name: (check.outcome, check.detail) for check in forgetful.checks}
-    assert told["empty namespace"] == told["ready"] == ("skip", "the provider stores nothing")
-    assert told["clear"] == ("pass", "nothing to clear")
+    results = {check.name: (check.outcome, check.detail) for check in forgetful.checks}
+    assert results["empty namespace"] == results["ready"] == ("skip", "the provider stores nothing")
+    assert results["clear"] == ("pass", "nothing to clear")
     unbounded = await examined(tmp_path, ("version, durability", "unbounded = True\n    version, durability"))
     assert {check.name: check.detail for check in unbounded.checks}[
         "k is kept"
@@ -259,43 +257,43 @@ async def test_what_does_not_apply_is_skipped_with_its_reason(tmp_path: Path) ->
     assert unbounded.ok
 
 
-async def test_a_service_that_rewrites_what_it_stores_is_not_asked_for_its_texts(tmp_path: Path) -> None:
+async def test_a_service_that_rewrites_texts_skips_the_check_of_texts(tmp_path: Path) -> None:
     report = await examined(tmp_path, (HIT, HIT.replace("content=one.content", "content='fact: ' + one.content")))
-    told = {check.name: (check.outcome, check.detail) for check in report.checks}
-    assert told["found by own text"] == ("pass", "by id")
-    assert told["text survives"] == ("skip", "the service changes the texts that it stores")
+    results = {check.name: (check.outcome, check.detail) for check in report.checks}
+    assert results["found by own text"] == ("pass", "by id")
+    assert results["text survives"] == ("skip", "the service changes the texts that it stores")
 
 
-async def test_hits_without_ids_are_found_by_text_and_it_is_said(tmp_path: Path) -> None:
+async def test_hits_without_ids_are_found_by_text_and_this_is_reported(tmp_path: Path) -> None:
     report = await examined(tmp_path, (HIT, HIT.replace("source_ids=(one.id,), ", "")))
     assert report.ok
     assert {check.name: check.detail for check in report.checks}["found by own text"].startswith("by text; hits have")
 
 
 @pytest.mark.parametrize("keep", [False, True])
-async def test_nothing_is_left_behind_unless_asked_to(tmp_path: Path, keep: bool) -> None:
-    told = tmp_path / "left"
+async def test_memories_are_left_behind_only_with_keep(tmp_path: Path, keep: bool) -> None:
+    left = tmp_path / "left"
     leaving = (
         "async def __aexit__(self, *exc):\n        return None",
         "async def __aexit__(self, *exc):\n        from pathlib import Path\n"
-        f"        Path({str(told)!r}).write_text(str(sum(map(len, self.spaces.values()))))",
+        f"        Path({str(left)!r}).write_text(str(sum(map(len, self.spaces.values()))))",
     )
     await examined(tmp_path, leaving, keep=keep)
-    assert (int(told.read_text()) > 0) is keep
+    assert (int(left.read_text()) > 0) is keep
 
 
-async def asked_over_http(
+async def examined_over_http(
     folder: Path, changes: dict[str, object], search_status: int = 200
 ) -> dict[str, tuple[str, str]]:
-    """Examine a service that keeps texts by namespace and gives all of them to every search."""
-    kept: dict[str, list[str]] = {}
+    """Examine a service that stores texts by namespace and returns all of them in every search."""
+    texts_of: dict[str, list[str]] = {}
 
     async def serve(request: web.Request) -> web.Response:
         if request.method == "DELETE":
-            kept.pop(request.path.rpartition("/")[2], None)
+            texts_of.pop(request.path.rpartition("/")[2], None)
             return web.json_response({})
         body = await request.json()
-        texts = kept.setdefault(body["user"], [])
+        texts = texts_of.setdefault(body["user"], [])
         if request.path == "/add":
             texts.append(body["text"])
         status = search_status if request.path == "/search" else 200
@@ -311,48 +309,48 @@ async def asked_over_http(
     return {check.name: (check.outcome, check.detail) for check in report.checks}
 
 
-async def test_a_service_that_is_told_k_and_ignores_it_does_not_keep_it(tmp_path: Path) -> None:
-    found = await asked_over_http(tmp_path, {})
+async def test_a_service_that_ignores_k_fails_the_check_of_k(tmp_path: Path) -> None:
+    found = await examined_over_http(tmp_path, {})
     text = "the search sends k, but the service ignores it: k = 1 gives 3, k = 2 gives 3"
     assert found["k is kept"] == ("fail", text)
 
 
-async def test_a_service_that_takes_no_k_passes_and_the_cut_is_told(tmp_path: Path) -> None:
-    found = await asked_over_http(tmp_path, {"endpoints.search.body": {"q": "$.query", "user": "$.runTag"}})
+async def test_a_service_without_k_passes_and_the_cut_is_reported(tmp_path: Path) -> None:
+    found = await examined_over_http(tmp_path, {"endpoints.search.body": {"q": "$.query", "user": "$.runTag"}})
     assert found["k is kept"] == ("pass", "1 and 2, cut by bench: the service returns 3 for k = 1 and 3 for k = 2")
     assert found["empty query"][0] == "pass"
 
 
-async def test_where_every_search_is_404_the_empty_query_is_no_pass(tmp_path: Path) -> None:
-    found = await asked_over_http(tmp_path, {}, search_status=404)
+async def test_the_empty_query_check_is_skipped_if_every_search_is_404(tmp_path: Path) -> None:
+    found = await examined_over_http(tmp_path, {}, search_status=404)
     assert found["empty query"][0] == "skip", found
 
 
-def test_only_a_look_is_kept_short_where_the_config_names_a_time() -> None:
+def test_short_timeouts_apply_only_where_the_config_sets_no_timeout() -> None:
     look: dict[str, object] = {"method": "GET", "path": "/count", "value": "$"}
     slow = _with_short_timeouts(declared({"connection.timeout": 120_000, "endpoints.count": look}))
     assert slow.connection.timeout == 120_000 and slow.endpoints and slow.endpoints.count
     assert slow.endpoints.count.timeout == ATTEMPT_MS
-    assert slow.sha256 == declared({"endpoints.count": look}).sha256, "a time-out is no part of what is asked"
+    assert slow.sha256 == declared({"endpoints.count": look}).sha256, "a timeout does not change the requests"
     assert _with_short_timeouts(declared({})).connection.timeout == ATTEMPT_MS
     own = _with_short_timeouts(declared({"endpoints.count": {**look, "timeout": 40_000}}))
     assert own.endpoints and own.endpoints.count and own.endpoints.count.timeout == 40_000
 
 
-async def test_an_examination_leaves_a_service_that_is_away_at_once(tmp_path: Path) -> None:
+async def test_the_doctor_stops_at_a_service_that_hangs(tmp_path: Path) -> None:
     gone = 'raise Unavailable("gone", timed_out=True)'
-    told: list[str] = []
+    lines: list[str] = []
     config = shelf(tmp_path, ("rejected = {}", gone), (CLEAR, gone))
     async with context_for(config, tmp_path, {"SHELF_KEY": KEY}) as context:
-        report = await examine(config, context, tell=told.append)
+        report = await examine(config, context, tell=lines.append)
     assert report.hung is not None and (report.hung.name, report.hung.detail) == ("add", "timeout: gone")
-    assert [text for text in told if "was not cleared: gone" in text]
+    assert [text for text in lines if "was not cleared: gone" in text]
 
 
 AGAIN = 'version, durability, on_unknown = "1", "process", "repeat"'
 
 
-async def test_adding_again_passes_only_with_what_was_added_again(tmp_path: Path) -> None:
+async def test_the_check_of_adding_again_needs_the_memories_to_be_found(tmp_path: Path) -> None:
     refuses = STORE.replace("self.rows", "self.cleared or self.rows")
     changes = (
         (AGAIN, AGAIN.replace("repeat", "reset")),
@@ -364,9 +362,7 @@ async def test_adding_again_passes_only_with_what_was_added_again(tmp_path: Path
 
 
 @pytest.mark.parametrize(("some", "outcome"), [(True, "pass"), (False, "fail")])
-async def test_a_fact_without_a_date_is_no_failure_while_others_have_one(
-    tmp_path: Path, some: bool, outcome: str
-) -> None:
+async def test_missing_dates_fail_the_check_only_if_all_are_missing(tmp_path: Path, some: bool, outcome: str) -> None:
     held: list[dict[str, str]] = []
 
     async def serve(request: web.Request) -> web.Response:
@@ -396,7 +392,7 @@ async def test_a_fact_without_a_date_is_no_failure_while_others_have_one(
     assert (found["found by own text"], found["dates come back"]) == ("pass", outcome)
 
 
-async def test_a_service_that_stays_unready_is_waited_for_once(tmp_path: Path) -> None:
+async def test_a_service_that_is_never_ready_is_awaited_once(tmp_path: Path) -> None:
     looks = 0
 
     async def serve(request: web.Request) -> web.Response:

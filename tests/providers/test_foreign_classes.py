@@ -1,4 +1,4 @@
-"""A class that is not ours: what it may leave out, and what is said when it breaks the Protocol or holds the loop."""
+"""Provider classes of others: optional parts, and errors when a class breaks the Protocol or blocks the loop."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def changed(folder: Path, old: str = "", new: str = "") -> AsyncIterator[P
         yield provider
 
 
-async def test_a_class_of_four_methods_is_a_whole_provider(tmp_path: Path) -> None:
+async def test_a_class_with_four_methods_is_a_complete_provider(tmp_path: Path) -> None:
     async with changed(tmp_path) as provider:
         assert provider.name == "acme" and provider.version.startswith("config:")
         assert (provider.durability, provider.keeps_store, provider.unbounded) == ("process", True, False)
@@ -80,7 +80,7 @@ FIND = 'return Found(hits=(Hit(id="a", content=query.text),), requested=query.k,
 
 
 @each_row(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (FIND, "return None", r"own\.py:Own: search returned None; expected bench\.model\.Found"),
         (FIND, "return []", r"search returned a list; expected bench\.model\.Found"),
@@ -94,15 +94,15 @@ FIND = 'return Found(hits=(Hit(id="a", content=query.text),), requested=query.k,
          r"clear returned a str; expected builtins\.int or None"),
     ],
 )  # fmt: skip
-async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
-    old: str, new: str, said: str, tmp_path: Path
+async def test_a_wrong_return_value_names_method_and_expected_type(
+    old: str, new: str, message: str, tmp_path: Path
 ) -> None:
     new = new.replace("def search(self, space, query):\n        await anyio.sleep(0.001)", "def search(self)")
     text = "await anyio.sleep(0.001)\n        "
     if new == "def search":
         old, new = f"async def search(self, space, query):\n        {text}", "def search(self, space, query):\n        "
     async with changed(tmp_path, old, new) as provider:
-        with pytest.raises(PluginFault, match=said) as caught:
+        with pytest.raises(PluginFault, match=message) as caught:
             await provider.ingest(SPACE, [Memory(id="a", content="x")])
             await provider.ready(SPACE, Ingested())
             await provider.search(SPACE, Query(text="x", k=1))
@@ -111,7 +111,7 @@ async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("        pass\n\n    async def __aenter__", "        raise Failure('no room')\n\n    async def __aenter__",
          r"acme\.yaml:3:1: adapter \./own\.py:Own cannot be created: Failure: no room \(own\.py:\d+, in __init__\)"),
@@ -120,31 +120,33 @@ async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
         ("async def __aexit__", "async def leave", r"own\.py:Own is not a provider: the class lacks __aexit__"),
     ],
 )  # fmt: skip
-async def test_a_class_that_cannot_be_opened_is_a_config_error_with_its_line(
-    old: str, new: str, said: str, tmp_path: Path
+async def test_a_class_that_cannot_be_opened_is_a_ConfigError_with_its_line(
+    old: str, new: str, message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         async with changed(tmp_path, old, new):
             pass
 
 
-async def test_what_a_method_raises_is_left_to_the_engine(tmp_path: Path) -> None:
+async def test_an_exception_of_a_provider_method_is_raised_unchanged(tmp_path: Path) -> None:
     async with changed(tmp_path, FIND, "raise Failure('no such thing')") as provider:
         with pytest.raises(Exception, match="no such thing") as caught:
             await provider.search(SPACE, Query(text="x", k=1))
     assert type(caught.value).__name__ == "Failure"
 
 
-async def test_an_adapter_that_holds_the_loop_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_adapter_that_blocks_the_event_loop_is_logged_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         async with changed(tmp_path, "await anyio.sleep(0.001)", "time.sleep(1.05)") as provider:
             for _ in range(2):
                 await provider.search(SPACE, Query(text="x", k=1))
-    said = [record.getMessage() for record in caplog.records if "adapter_holds_the_loop" in record.getMessage()]
-    assert len(said) == 1 and "own.py:Own" in said[0] and "search" in said[0]
+    message = [record.getMessage() for record in caplog.records if "adapter_holds_the_loop" in record.getMessage()]
+    assert len(message) == 1 and "own.py:Own" in message[0] and "search" in message[0]
 
 
-async def test_waiting_does_not_hold_the_loop_and_cancelling_reaches_the_adapter(
+async def test_awaiting_does_not_count_as_blocking_and_cancellation_reaches_the_adapter(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow = "await anyio.sleep(1.05 if query.text == 'slow' else 60)"

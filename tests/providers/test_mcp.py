@@ -1,4 +1,4 @@
-"""Memory systems that are MCP servers, against a real one over stdio."""
+"""MCP servers as providers, with a real server over stdio."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def config(folder: Path, old: str = "", new: str = "") -> ProviderConfig:
 
 
 def read(text: str, folder: Path) -> ProviderConfig:
-    """The config of the text; the server that it starts is a fork."""
+    """Return the config of the text; the server that it starts is a fork."""
     forks = f'"{forked.client("mcp_memory", str(SERVER))}"'
     text = text.replace(f'"{sys.executable}", "{SERVER}"', forks)
     return load_provider(Source.parse(text, folder / "remote.yaml"))
 
 
-async def test_mcp_server_keeps_the_contract(tmp_path: Path) -> None:
+async def test_an_MCP_server_passes_the_doctor(tmp_path: Path) -> None:
     remote = config(tmp_path)
     async with context_for(remote, tmp_path, {}) as context:
         report = await examine(remote, context)
@@ -69,7 +69,7 @@ async def test_mcp_server_keeps_the_contract(tmp_path: Path) -> None:
     assert "remembering" in (tmp_path / "remote.stderr.log").read_text(encoding="utf-8")
 
 
-async def test_plain_text_is_a_hit_a_line(tmp_path: Path) -> None:
+async def test_plain_text_of_a_tool_is_one_hit_per_line(tmp_path: Path) -> None:
     old = "response: {results: $.memories, contentField: $.text, id_from: [{field: $.id}]}"
     changed = TEXT.replace(old, "response: {text: true, id_from: [{content_hash: true}]}")
     changed = changed.replace("tool: recall", "tool: recall_text").replace(", limit: $.k}", "}")
@@ -86,14 +86,14 @@ async def test_plain_text_is_a_hit_a_line(tmp_path: Path) -> None:
     ]
 
 
-async def test_missing_tool_is_named_with_the_nearest_and_all_of_the_server(tmp_path: Path) -> None:
+async def test_a_missing_tool_is_reported_with_the_similar_and_all_tools(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'remote.yaml:\d+:5: .* no tool "recal".*did you mean "recall"') as caught:
         async with opened(config(tmp_path, "tool: recall\n", "tool: recal\n"), tmp_path):
             pass
     assert "remember" in (caught.value.hint or "")
 
 
-async def test_error_of_a_tool_is_rejected_and_a_dead_server_unavailable(tmp_path: Path) -> None:
+async def test_a_tool_error_is_Rejected_and_a_stopped_server_Unavailable(tmp_path: Path) -> None:
     remote = config(tmp_path, "count: {tool: size, body: {namespace: $.runTag}, value: $.size}", "count: {tool: die}")
     async with opened(remote, tmp_path) as provider:
         with recording() as calls, pytest.raises(Rejected, match="Error executing tool remember"):
@@ -105,7 +105,7 @@ async def test_error_of_a_tool_is_rejected_and_a_dead_server_unavailable(tmp_pat
             await provider.search(SPACE, Query(text="x", k=1))
 
 
-async def test_error_rules_see_is_error(tmp_path: Path) -> None:
+async def test_error_when_can_read_isError(tmp_path: Path) -> None:
     rule = "errors: {error_when: [{path: $.isError, equals: true, kind: quota, message: $.text}]}\n"
     remote = read(TEXT + rule, tmp_path)
     async with opened(remote, tmp_path) as provider:
@@ -114,14 +114,14 @@ async def test_error_rules_see_is_error(tmp_path: Path) -> None:
     assert type(caught.value).__name__ == "QuotaError"
 
 
-async def test_server_that_does_not_start_is_a_config_error(tmp_path: Path) -> None:
+async def test_an_MCP_server_that_does_not_start_is_a_ConfigError(tmp_path: Path) -> None:
     remote = config(tmp_path, f'"{SERVER}"', '"-c", "raise SystemExit(3)"')
     with pytest.raises(ConfigError, match=r"remote.yaml:3:1: the MCP server of remote does not start"):
         async with opened(remote, tmp_path):
             pass
 
 
-async def test_rate_limits_hold_for_tools_too(tmp_path: Path) -> None:
+async def test_rate_limits_apply_to_tools(tmp_path: Path) -> None:
     limited = TEXT + "limits: {search: {rps: 20, burst: 1}}\n"
     async with opened(read(limited, tmp_path), tmp_path) as provider:
         started = time.perf_counter()
@@ -133,7 +133,7 @@ async def test_rate_limits_hold_for_tools_too(tmp_path: Path) -> None:
     assert sum(call.limiter_us for call in calls) > 50_000 and all(call.provider_us > 0 for call in calls)
 
 
-async def test_what_a_server_says_when_it_ends_stands_in_the_error(tmp_path: Path) -> None:
+async def test_the_last_output_of_an_MCP_server_is_part_of_the_error(tmp_path: Path) -> None:
     words = '"-c", "raise SystemExit(\'cannot open the store\')"'
     with pytest.raises(ConfigError, match=r"does not start: .*\n  cannot open the store") as caught:
         async with opened(config(tmp_path, f'"{SERVER}"', words), tmp_path):
@@ -141,7 +141,7 @@ async def test_what_a_server_says_when_it_ends_stands_in_the_error(tmp_path: Pat
     assert "remote.stderr.log" in (caught.value.hint or "")
 
 
-async def test_url_that_nobody_listens_at_is_named(tmp_path: Path) -> None:
+async def test_an_unreachable_MCP_URL_is_named(tmp_path: Path) -> None:
     text = TEXT.replace(TEXT.splitlines()[2], f'mcp: {{url: "http://127.0.0.1:{free_port()}/mcp"}}')
     with pytest.raises(ConfigError, match=r"the MCP server of remote is not reachable at http://127") as caught:
         async with opened(read(text, tmp_path), tmp_path):
@@ -150,7 +150,7 @@ async def test_url_that_nobody_listens_at_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("refuses", [True, False])
-async def test_the_address_of_a_url_server_is_named_without_its_password(refuses: bool, tmp_path: Path) -> None:
+async def test_the_URL_of_an_MCP_server_is_shown_without_its_password(refuses: bool, tmp_path: Path) -> None:
     async with recorder({"POST /mcp": (401, {"error": "no"})}) as service:
         place = service.url if refuses else f"http://127.0.0.1:{free_port()}"
         text = TEXT.replace(TEXT.splitlines()[2], 'mcp: {url: "${WHERE}/mcp"}')
@@ -162,7 +162,7 @@ async def test_the_address_of_a_url_server_is_named_without_its_password(refuses
     assert "hunter22" not in str(caught.value)
 
 
-async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tmp_path: Path) -> None:
+async def test_an_MCP_server_that_stops_during_a_call_does_not_cancel_other_tasks(tmp_path: Path) -> None:
     port = free_port()
     process = forked.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
     try:
@@ -181,20 +181,23 @@ async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tm
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(401, r"refuses requests at .* \(status 401\)"), (503, r"not reachable at .* \(status 503\)")]
+    ("status", "message"),
+    [(401, r"refuses requests at .* \(status 401\)"), (503, r"not reachable at .* \(status 503\)")],
 )
-async def test_a_url_server_that_refuses_is_said_with_its_status(status: int, said: str, tmp_path: Path) -> None:
+async def test_an_MCP_server_that_refuses_is_reported_with_its_status(
+    status: int, message: str, tmp_path: Path
+) -> None:
     async with recorder({"POST /mcp": (status, {"error": "no"})}) as service:
         text = TEXT.replace(
             TEXT.splitlines()[2], f'mcp: {{url: "{service.url}/mcp"}}\nauth: {{type: bearer, envVar: KEY}}'
         )
         config = read(text, tmp_path)
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=message):
             async with opened(config, tmp_path, {"KEY": "sk-remote-0123456789abcdef"}):
                 pass
 
 
-async def test_a_url_server_gets_the_headers_and_the_key_of_the_config(tmp_path: Path) -> None:
+async def test_an_MCP_URL_receives_the_headers_and_key_of_the_config(tmp_path: Path) -> None:
     async with recorder({"POST /mcp": (401, {"error": "no"})}) as service:
         block = f'mcp: {{url: "{service.url}/mcp"}}\nauth: {{type: bearer, envVar: KEY}}\n'
         text = TEXT.replace(TEXT.splitlines()[2], block + 'connection: {headers: {X-Org: "${ORG:-tea}"}}')
@@ -205,12 +208,12 @@ async def test_a_url_server_gets_the_headers_and_the_key_of_the_config(tmp_path:
         assert (sent["X-Org"], sent["Authorization"]) == ("tea", "Bearer sk-a-9")
 
 
-def test_mcp_call_names_a_tool(tmp_path: Path) -> None:
+def test_an_mcp_endpoint_needs_a_tool(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r'type "mcp" needs "tool" in endpoints\.clear'):
         config(tmp_path, "clear: {tool: forget, body: {namespace: $.runTag}}", "clear: {method: DELETE, path: /x}")
 
 
-async def test_server_behind_a_url_is_the_same_provider(tmp_path: Path) -> None:
+async def test_an_MCP_server_behind_a_URL_is_a_working_provider(tmp_path: Path) -> None:
     port = free_port()
     process = forked.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
     try:

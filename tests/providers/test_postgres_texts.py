@@ -1,4 +1,4 @@
-"""What goes into PostgreSQL: vectors, texts and trees in a form that it stores, errors in words of ours."""
+"""PostgreSQL: vectors, texts and trees that it can store, and errors of the driver."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ TREES = st.recursive(
         ("", ""),
     ],
 )
-def test_only_what_cannot_be_stored_is_replaced(text: str, stored: str) -> None:
+def test_storable_replaces_only_characters_that_PostgreSQL_refuses(text: str, stored: str) -> None:
     assert storable(text) == stored
     assert json.loads(json_body({"text": text, "more": [text]})) == {"text": stored, "more": [stored]}
 
 
 @given(text=st.text(max_size=30))
-def test_a_stored_text_is_stored_as_it_is(text: str) -> None:
+def test_storable_is_idempotent(text: str) -> None:
     once = storable(text)
     assert storable(once) == once and "\0" not in once and len(once) == len(text)
     once.encode("utf-8")
 
 
 @given(tree=st.dictionaries(st.text(max_size=4), TREES, max_size=4))
-def test_a_body_is_json_without_an_escape_that_the_database_refuses(tree: dict[str, object]) -> None:
+def test_json_body_contains_no_escape_that_PostgreSQL_refuses(tree: dict[str, object]) -> None:
     text = json_body(tree)
     text.encode("utf-8")
-    kept = json.loads(text)
-    assert "\\x00" not in repr(kept)
+    found = json.loads(text)
+    assert "\\x00" not in repr(found)
     if "\\u" not in json.dumps(tree):
-        assert kept == tree
+        assert found == tree
 
 
 @given(vector=st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=5))
-def test_a_vector_is_written_so_that_nothing_is_lost(vector: list[float]) -> None:
+def test_vector_literal_loses_no_precision(vector: list[float]) -> None:
     assert json.loads(vector_literal(vector)) == vector
 
 
@@ -72,7 +72,7 @@ def database(url: str = "postgresql://ana:s3cret%2Fpass@db/x") -> Database:
     return Database.resolve("mine", "${MY_DB}", context({"MY_DB": url}), where="p.yaml:3:1")
 
 
-def test_a_url_is_resolved_and_a_variable_that_is_missing_is_named() -> None:
+def test_a_database_URL_is_resolved_and_a_missing_variable_named() -> None:
     found = database()
     assert (found.user, found.variables) == ("mine", "MY_DB")
     assert found.url == "postgresql://ana:s3cret%2Fpass@db/x"
@@ -94,11 +94,11 @@ def test_a_url_is_resolved_and_a_variable_that_is_missing_is_named() -> None:
         ),
     ],
 )
-def test_an_error_of_the_driver_says_who_must_act(error: Exception, kind: type[CallError], text: str) -> None:
+def test_a_driver_error_has_its_kind_and_names_the_key(error: Exception, kind: type[CallError], text: str) -> None:
     found = database().failure_of(error)
     assert (type(found), found.message) == (kind, text)
 
 
-def test_no_password_is_in_an_error() -> None:
+def test_a_driver_error_contains_no_password() -> None:
     shown = str(database().failure_of(psycopg.OperationalError("cannot use s3cret/pass at db")))
     assert "s3cret" not in shown and "cannot use" in shown

@@ -1,4 +1,4 @@
-"""The guide tells the truth: its file connects a real server, and it names every variable and operator."""
+"""The guide on providers: its file connects a real server, and it names every variable and operator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pages(root: Path, guide: str) -> str:
     return guide + (root / "docs" / "reference" / "provider-config.md").read_text(encoding="utf-8")
 
 
-async def test_file_of_the_guide_passes_the_doctor(
+async def test_the_provider_file_of_the_guide_passes_the_doctor(
     guide: str, fault_server: Callable[..., str], tmp_path: Path
 ) -> None:
     blocks = re.findall(r"```yaml[^\n]*\n(.*?)```", guide, re.DOTALL)
@@ -42,7 +42,7 @@ async def test_file_of_the_guide_passes_the_doctor(
 
 
 def keys(model: type[BaseModel]) -> Iterator[str]:
-    """Every key of a model and of the models inside, as files spell it."""
+    """Yield every key of a model and of nested models, in the spelling of files."""
     for name, info in model.model_fields.items():
         yield info.alias or name
         yield from (key for inner in models(info.annotation) for key in keys(inner))
@@ -55,7 +55,7 @@ def models(annotation: object) -> Iterator[type[BaseModel]]:
         yield from models(inner)
 
 
-def test_guide_and_reference_have_every_key_of_the_dialect(pages: str) -> None:
+def test_guide_and_reference_contain_every_config_key(pages: str) -> None:
     wanted = set(keys(ProviderConfig))
     missing = [key for key in sorted(wanted) if not re.search(rf"\b({key}|{snake(key)})\b", pages)]
     assert missing == []
@@ -65,7 +65,7 @@ def snake(key: str) -> str:
     return re.sub(r"(?<=[a-z])([A-Z])", lambda match: "_" + match.group(1).lower(), key)
 
 
-def test_guide_and_reference_name_every_variable_and_operator(pages: str) -> None:
+def test_guide_and_reference_contain_every_variable_and_operator(pages: str) -> None:
     names = (
         terms.COMMON_VARIABLES
         | terms.ITEM_VARIABLES

@@ -1,4 +1,4 @@
-"""What users of comparable tools met at providers, played by the fault server (cases/scenarios.md)."""
+"""Faults of providers reported by users of comparable tools (cases/scenarios.md)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def filled(provider: object, memories: list[Memory]) -> Space:
 
 
 @pytest.mark.scenario("P1")
-async def test_P1_renamed_field_is_a_mapping_error_and_never_no_results(fault_server: Fault, tmp_path: Path) -> None:
+async def test_P1_a_renamed_field_is_a_MappingError(fault_server: Fault, tmp_path: Path) -> None:
     url = fault_server("search:rename:from=memory,to=chunk")
     async with opened(played(tmp_path), tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
         where = await filled(provider, CATS)
@@ -70,7 +70,7 @@ async def test_P1_renamed_field_is_a_mapping_error_and_never_no_results(fault_se
 
 
 @pytest.mark.scenario("P8")
-async def test_P8_missing_score_is_none_and_order_is_kept(fault_server: Fault, tmp_path: Path) -> None:
+async def test_P8_a_missing_score_is_None_and_the_order_is_unchanged(fault_server: Fault, tmp_path: Path) -> None:
     url = fault_server("search:null:field=score")
     async with opened(played(tmp_path), tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
         where = await filled(provider, CATS)
@@ -80,9 +80,7 @@ async def test_P8_missing_score_is_none_and_order_is_kept(fault_server: Fault, t
 
 @pytest.mark.scenario("P6")
 @pytest.mark.parametrize("fault", ["html", "blank", "badjson", "truncate"])
-async def test_P6_answer_that_is_no_json_is_an_error_of_its_own_kind(
-    fault: str, fault_server: Fault, tmp_path: Path
-) -> None:
+async def test_P6_an_answer_that_is_not_JSON_is_an_error(fault: str, fault_server: Fault, tmp_path: Path) -> None:
     url = fault_server(f"search:{fault}:")
     async with opened(played(tmp_path, QUICK), tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
         with pytest.raises((MappingError, Unavailable)):
@@ -90,7 +88,7 @@ async def test_P6_answer_that_is_no_json_is_an_error_of_its_own_kind(
 
 
 @pytest.mark.scenario("P10")
-async def test_P10_redirect_to_another_host_is_not_followed(fault_server: Fault, tmp_path: Path) -> None:
+async def test_P10_a_redirect_to_another_host_is_not_followed(fault_server: Fault, tmp_path: Path) -> None:
     other = fault_server("--record")
     url = fault_server(f"search:redirect:to={other}/v1/search,code=307")
     async with opened(played(tmp_path, QUICK), tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
@@ -100,7 +98,7 @@ async def test_P10_redirect_to_another_host_is_not_followed(fault_server: Fault,
 
 
 @pytest.mark.scenario("S7")
-async def test_S7_over_return_is_cut_and_flagged(fault_server: Fault, tmp_path: Path) -> None:
+async def test_S7_more_hits_than_k_are_cut_and_counted(fault_server: Fault, tmp_path: Path) -> None:
     url = fault_server("search:over:n=30")
     config = played(tmp_path)
     async with opened(config, tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
@@ -110,7 +108,7 @@ async def test_S7_over_return_is_cut_and_flagged(fault_server: Fault, tmp_path: 
 
 
 @pytest.mark.scenario("M6")
-async def test_M6_answer_of_200_mb_is_refused_with_flat_memory(fault_server: Fault, tmp_path: Path) -> None:
+async def test_M6_an_answer_of_200_MB_is_refused_with_little_memory(fault_server: Fault, tmp_path: Path) -> None:
     def peak_kb() -> int:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
         assert found is not None
@@ -125,7 +123,7 @@ async def test_M6_answer_of_200_mb_is_refused_with_flat_memory(fault_server: Fau
 
 
 @pytest.mark.scenario("L8")
-async def test_L8_lost_add_is_repeated_only_with_an_idempotency_key(fault_server: Fault, tmp_path: Path) -> None:
+async def test_L8_a_lost_add_is_repeated_only_with_an_idempotency_key(fault_server: Fault, tmp_path: Path) -> None:
     fault = "add:status:code=503,effect=1,per_key=1"
     url = fault_server(fault)
     async with opened(played(tmp_path, QUICK), tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
@@ -139,7 +137,7 @@ async def test_L8_lost_add_is_repeated_only_with_an_idempotency_key(fault_server
 
 
 @pytest.mark.scenario("R11")
-async def test_R11_reset_after_the_add_was_applied_leaves_each_memory_once(fault_server: Fault, tmp_path: Path) -> None:
+async def test_R11_an_add_that_was_applied_before_a_reset_is_stored_once(fault_server: Fault, tmp_path: Path) -> None:
     url = fault_server("add:reset:effect=1,calls=1")
     async with opened(played(tmp_path, QUICK), tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
         where = await filled(provider, CATS)
@@ -149,7 +147,7 @@ async def test_R11_reset_after_the_add_was_applied_leaves_each_memory_once(fault
 
 
 @pytest.mark.scenario("R7")
-async def test_R7_provider_built_anew_waits_for_every_job_of_the_journal(fault_server: Fault, tmp_path: Path) -> None:
+async def test_R7_a_new_provider_waits_for_every_job_of_the_journal(fault_server: Fault, tmp_path: Path) -> None:
     url = fault_server("add:lag:ms=20000")
     variables = {"PLAYED_URL": url, "PLAYED_KEY": KEY}
     async with opened(played(tmp_path), tmp_path, variables) as provider:
@@ -160,7 +158,7 @@ async def test_R7_provider_built_anew_waits_for_every_job_of_the_journal(fault_s
 
 
 @pytest.mark.scenario("R8")
-async def test_R8_built_in_stores_say_that_they_survive(tmp_path: Path) -> None:
+async def test_R8_built_in_stores_declare_durability_file(tmp_path: Path) -> None:
     from bench.providers.adapters import builtin_config
 
     for name in ("bm25", "full-context", "random"):
@@ -169,7 +167,7 @@ async def test_R8_built_in_stores_say_that_they_survive(tmp_path: Path) -> None:
 
 
 @pytest.mark.scenario("W4")
-async def test_W4_key_that_the_provider_echoes_is_in_no_error(fault_server: Fault, tmp_path: Path) -> None:
+async def test_W4_a_key_echoed_by_the_provider_is_in_no_error(fault_server: Fault, tmp_path: Path) -> None:
     url = fault_server("search:echo_auth:code=400")
     async with opened(played(tmp_path, QUICK), tmp_path, {"PLAYED_URL": url, "PLAYED_KEY": KEY}) as provider:
         with pytest.raises(Rejected) as caught:

@@ -1,4 +1,4 @@
-"""What the algorithms of this process do beside ranking: rows by id, a file of SQL, a model that is needed."""
+"""Retrieval providers in this process: rows by id, a file of SQL, a required model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEMORIES = [Memory(id=f"m{at}", content=f"note {at} about Lisbon", session_id=f"
 
 
 class Lengths:
-    """A text is its length."""
+    """An embedder whose vector is the length of the text."""
 
     name = "acme/lengths"
 
@@ -42,7 +42,7 @@ def context(folder: Path) -> ProviderContext:
     return ProviderContext(http=Http(), environment=Environment({}), run_dir=folder, embedder=Lengths())
 
 
-async def test_chunks_are_listed_deleted_and_replaced_by_the_ids_of_their_memories(tmp_path: Path) -> None:
+async def test_chunks_are_listed_deleted_and_replaced_by_memory_id(tmp_path: Path) -> None:
     async with open_provider(config(tmp_path), context(tmp_path)) as provider:
         await provider.ingest(SPACE, MEMORIES)
         assert [hit.id for hit in await listed(provider)] == ["m0#0", "m1#0", "m2#0", "m3#0"]
@@ -65,7 +65,7 @@ async def listed(provider: Provider, session: str | None = None) -> list[object]
     return found
 
 
-async def test_a_namespace_that_holds_nothing_finds_and_forgets_nothing(tmp_path: Path) -> None:
+async def test_an_empty_namespace_has_no_hits_and_nothing_to_delete(tmp_path: Path) -> None:
     async with open_provider(config(tmp_path), context(tmp_path)) as provider:
         await provider.delete(SPACE, ["m1"])  # type: ignore[attr-defined]
         assert (await provider.search(SPACE, Query(text="Lisbon", k=3))).hits == ()
@@ -75,14 +75,14 @@ async def test_a_namespace_that_holds_nothing_finds_and_forgets_nothing(tmp_path
 
 
 @pytest.mark.parametrize("adapter", ["aqrag:Aqrag", "contextual_retrieval:ContextualRetrieval"])
-async def test_who_only_searches_needs_no_language_model(tmp_path: Path, adapter: str) -> None:
+async def test_searching_needs_no_language_model_but_ingest_does(tmp_path: Path, adapter: str) -> None:
     async with open_provider(config(tmp_path, adapter), context(tmp_path)) as provider:
         assert (await provider.search(SPACE, Query(text="Lisbon", k=3))).hits == ()
         with pytest.raises(ConfigError, match="mine needs a language model"):
             await provider.ingest(SPACE, MEMORIES)
 
 
-async def test_a_file_of_sql_beside_the_config_must_be_there(tmp_path: Path) -> None:
+async def test_a_missing_SQL_schema_file_is_a_ConfigError(tmp_path: Path) -> None:
     pytest.importorskip("psycopg")
     local = "{database: {type: postgres, connectionString: 'postgresql://127.0.0.1:1/x', schema: setup.sql}}"
     with pytest.raises(ConfigError) as caught:
@@ -98,7 +98,7 @@ async def test_a_file_of_sql_beside_the_config_must_be_there(tmp_path: Path) -> 
 
 
 @each_row(
-    ("local", "said"),
+    ("local", "message"),
     [
         ("{database: {type: postgres}}", 'a database of type "postgres" needs "connectionString"'),
         ("{chunking: {size: 10, overlap: 10}}", '"overlap" must be smaller than "size"'),
@@ -107,8 +107,8 @@ async def test_a_file_of_sql_beside_the_config_must_be_there(tmp_path: Path) -> 
         ("{retrieval: {weights: {chunk: -1}}}", "weights.chunk"),
     ],
 )
-async def test_settings_that_cannot_hold_are_refused(tmp_path: Path, local: str, said: str) -> None:
+async def test_invalid_local_settings_are_refused(tmp_path: Path, local: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         async with open_provider(config(tmp_path, local=local), context(tmp_path)):
             pass
-    assert said.removeprefix("local.") in str(caught.value)
+    assert message.removeprefix("local.") in str(caught.value)

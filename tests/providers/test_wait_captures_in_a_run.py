@@ -1,4 +1,4 @@
-"""Ids that only the status call shows lead back to memories for a whole run, also after a restart."""
+"""Ids captured by the status call map to memories in a whole run, also after a restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ wait:
 """
 
 
-async def test_ids_of_the_status_call_are_kept_with_the_run(fault_server: Callable[..., str], tmp_path: Path) -> None:
+async def test_ids_of_the_status_call_are_available_after_a_resume(
+    fault_server: Callable[..., str], tmp_path: Path
+) -> None:
     world = World.make(tmp_path / "w", fault_server(), corpora=2, items=4)
     text = PROVIDER.replace('{id: "$.id", content:', "{content:")
     text = text.replace('    response: {ids: "$.job_id"}\n', "")
