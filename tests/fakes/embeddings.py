@@ -1,5 +1,4 @@
-"""An OpenAI-compatible endpoint: embeddings that are hashed bags of words, so that texts with common words are alike,
-and a chat model whose words a test gives."""
+"""An OpenAI-compatible endpoint: embeddings that are hashed bags of words, and a chat model with given replies."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ SIZE = 64
 
 
 class Embeddings(Fake):
-    """Unit vectors of 64 numbers, or of as many as were asked for."""
+    """Unit vectors of 64 numbers, or of the requested number."""
 
     auth = Key("Authorization", "Bearer ")
     variables: ClassVar[Mapping[str, str]] = {"OPENAI_BASE_URL": "URL", "OPENAI_API_KEY": "KEY"}
@@ -33,8 +32,8 @@ class Embeddings(Fake):
         """The reply to the last message; the fields are checked by the tests of models."""
         body = call.json
         assert isinstance(body, dict)
-        said = self.reply(body["messages"][-1]["content"])
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+        text = self.reply(body["messages"][-1]["content"])
+        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         head = {"id": "c1", "object": "chat.completion", "model": body["model"]}
         return 200, {**head, "choices": [choice], "usage": usage}
@@ -67,7 +66,7 @@ def one_or_many(value: object, place: Place) -> Iterator[Fault]:
 
 
 def packed(vector: list[float]) -> str:
-    """Little-endian 32-bit floats, as the official clients ask for them."""
+    """Return little-endian 32-bit floats, as the official clients request them."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 

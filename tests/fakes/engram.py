@@ -39,7 +39,7 @@ def ingest(
     type: Literal["fact", "preference", "decision", "context", "correction"] | None = None,  # noqa: A002
     skipDedupe: bool = False,
 ) -> str:
-    """Save a memory; what is alike is not saved unless the caller says so."""
+    """Save a memory; a similar one is saved only if the caller requests it."""
     if os.environ.get("STORAGE_BACKEND", "file") != "file":
         raise ValueError("only files")
     twins = [] if skipDedupe else [one for score, one in found(content, None, 5) if score >= ALIKE]

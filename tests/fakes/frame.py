@@ -1,6 +1,6 @@
-"""The frame of every fake memory service: a real HTTP server with a key, strict fields, and faults that play once.
+"""Base of every fake memory service: a real HTTP server with a key, strict fields, and one-time faults.
 
-A fake is a class with routes; what the frame cannot know (state, shapes of answers and errors) stands there::
+A fake is a class with routes; it defines state and the shapes of responses and errors::
 
     class Acme(Fake):
         auth = Key("Authorization", "Bearer ")
@@ -44,7 +44,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """How the key must travel; ``optional`` services also answer without one."""
+    """The header of the key; ``optional`` services also respond without one."""
 
     header: str
     prefix: str = ""
@@ -58,7 +58,7 @@ class Key:
 
 
 class Refusal(Exception):
-    """The service's own no: its status and its body."""
+    """A refusal of the service: its status and its body."""
 
     def __init__(self, status: int, body: object) -> None:
         super().__init__(f"{status} {body}")
@@ -86,7 +86,7 @@ class Called:
             raise self.fake.refused([Fault("json", ("body",), "")], None) from None
 
     def body(self, check: Check) -> dict[str, object]:
-        """The body after strict checking; the service's refusal when a field is missing, unknown or wrong."""
+        """Return the checked body; raise the refusal of the service if a field is missing, unknown or wrong."""
         tree = self.json
         faults = list(check(tree, ("body",)))
         if faults:
@@ -95,7 +95,7 @@ class Called:
         return tree
 
     def ask(self, check: Check) -> dict[str, object]:
-        """The query parameters after the same checking; numbers are read as numbers."""
+        """Return the checked query parameters; numbers are read as numbers."""
         tree = {name: _read(values) for name, values in self.query.items()}
         faults = list(check(tree, ("query",)))
         if faults:
@@ -121,7 +121,7 @@ class Fake(ABC):
     """adds are processed after they were answered"""
     auth: Key | None = None
     variables: ClassVar[Mapping[str, str]] = {}
-    """environment of a config that is pointed at this fake; ``URL`` stands for its address, ``KEY`` for its key"""
+    """environment of a config for this fake; ``URL`` is replaced by its address, ``KEY`` by its key"""
 
     def __init__(self) -> None:
         self.url = ""
@@ -130,7 +130,7 @@ class Fake(ABC):
         self.shelf = Shelf()
 
     def environment(self) -> dict[str, str]:
-        """The variables of a config that is pointed at this fake."""
+        """Return the variables of a config for this fake."""
         return {name: {"URL": self.url, "KEY": SECRET}.get(value, value) for name, value in self.variables.items()}
 
     @abstractmethod
@@ -138,26 +138,26 @@ class Fake(ABC):
         """``METHOD /path/{open}/part`` -> what answers it."""
 
     def refused(self, faults: list[Fault], tree: object) -> Refusal:
-        """How this service says that fields are wrong; FastAPI's way where it does not say otherwise."""
+        """Return the response to invalid fields; by default that of FastAPI."""
         detail = [
             {"type": one.fastapi, "loc": list(one.place), "msg": one.message, "input": one.value} for one in faults
         ]
         return Refusal(422, {"detail": detail})
 
     def unauthorized(self) -> Refusal:
-        """How this service answers a wrong key."""
+        """Return the response to a wrong key."""
         return Refusal(401, {"detail": "Invalid API key."})
 
     def unknown(self) -> Refusal:
-        """How this service answers a path that it does not have."""
+        """Return the response to an unknown path."""
         return Refusal(404, {"detail": "Not Found"})
 
     def play(self, route: str, *faults: Fault_) -> None:
-        """Let the next calls of a route go wrong, one after the other."""
+        """Let the next calls of a route fail, one after the other."""
         self.faults.setdefault(route, []).extend(faults)
 
     def calls(self, method: str, path: str) -> list[Called]:
-        """What arrived at a path (a regular expression)."""
+        """Return the requests of a path (a regular expression)."""
         return [one for one in self.seen if one.method == method and re.fullmatch(path, one.path)]
 
     @asynccontextmanager
@@ -201,7 +201,7 @@ class Fake(ABC):
         return await (waiting.pop(0)(request, work) if waiting else work())
 
     async def _none(self, request: web.Request) -> Reply:
-        """No such path, or a path that knows other methods."""
+        """Return the response to an unknown path or method."""
         known = [name.partition(" ")[2] for name in self.routes()]
         if any(_match(pattern, request.path) is not None for pattern in known):
             return 405, {"detail": "Method Not Allowed"}
@@ -230,8 +230,8 @@ def answer(status: int, tree: object, headers: Mapping[str, str] | None = None) 
 # ------------------------------------------------------------------ faults
 
 
-def says(status: int, body: object = None, **headers: str) -> Fault_:
-    """Answer this and do no work."""
+def responds(status: int, body: object = None, **headers: str) -> Fault_:
+    """Return a fault that responds with this status and does not process the request."""
 
     async def fault(request: web.Request, work: object) -> web.Response:
         return answer(status, body or {"error": "fault"}, {name.replace("_", "-"): v for name, v in headers.items()})
@@ -241,17 +241,17 @@ def says(status: int, body: object = None, **headers: str) -> Fault_:
 
 def busy(retry_after: str) -> Fault_:
     """429 with Retry-After: seconds or an HTTP date."""
-    return says(429, {"error": "slow down"}, Retry_After=retry_after)
+    return responds(429, {"error": "slow down"}, Retry_After=retry_after)
 
 
 async def torn(request: web.Request, work: Callable[[], Awaitable[web.Response]]) -> web.Response:
-    """Do the work, send half of the JSON."""
+    """Process the request, but send half of the JSON."""
     whole_ = (await work()).text or ""
     return web.Response(text=whole_[: len(whole_) // 2], content_type="application/json")
 
 
 def stalled(seconds: float) -> Fault_:
-    """Do the work and stay silent."""
+    """Process the request, but send no response."""
 
     async def fault(request: web.Request, work: Callable[[], Awaitable[web.Response]]) -> web.Response:
         done = await work()
@@ -262,7 +262,7 @@ def stalled(seconds: float) -> Fault_:
 
 
 async def lost(request: web.Request, work: Callable[[], Awaitable[web.Response]]) -> web.Response:
-    """Do the work, then reset the connection before the answer."""
+    """Process the request, then reset the connection before the response."""
     done = await work()
     assert request.transport is not None
     request.transport.abort()

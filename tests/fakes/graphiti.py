@@ -1,6 +1,6 @@
 """Graphiti's REST server: a queue per process, facts that name the episodes they came from.
 
-``keeps`` plays the backend on which a deletion says success and deletes nothing; a client's own uuid ends the queue.
+``keeps`` plays a backend that confirms a deletion but deletes nothing; a client's own uuid ends the queue.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class Letta(Fake):
     def __init__(self) -> None:
         super().__init__()
         self.names: dict[str, str] = {}
-        """agent -> its name, which need not be its own alone"""
+        """agent -> its name, which need not be unique"""
 
     def routes(self) -> Mapping[str, Route]:
         memory = "/v1/agents/{agent}/archival-memory"

@@ -1,4 +1,4 @@
-"""A memory service in a process of its own that can die in the middle of a request and keeps what it stored.
+"""A memory service in its own process that can stop during a request and still has what it stored.
 
 Example::
 
@@ -6,10 +6,10 @@ Example::
         ...                                               # service.url
         service.wait_dead()
         service.reborn()                                  # the same address, the same memories
-        service.told("add")                               # [{"op": "add", "id": "m1", "job": "j1", ...}, ...]
+        service.requests("add")                           # [{"op": "add", "id": "m1", "job": "j1", ...}, ...]
 
-It speaks as much of the fault server's language as ``tests.small_world.PROVIDER`` uses. Every request that it heard is
-a line of one file, written before it answers; what it keeps is what those lines say.
+It supports the part of the API of the fault server that ``tests.small_world.PROVIDER`` uses. Every request is a line
+of one file, written before the response; these lines are its store.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Mortal:
     @classmethod
     @contextmanager
     def born(cls, folder: Path, *, dies_at: int, stored: bool = False) -> Iterator[Self]:
-        """A service that dies at its Nth add; ``stored``: after it kept the memory, before it answered."""
+        """Start a service that stops at its Nth add; ``stored``: after it stored the memory, before it responds."""
         file = folder / "mortal.jsonl"
         file.touch()
         process, url = start(file, 0, dies_at, stored)
@@ -56,13 +56,13 @@ class Mortal:
         self.process.communicate(timeout=120)
 
     def reborn(self) -> None:
-        """The same service at the same address; it lives on."""
+        """Start the same service again at the same address; it does not stop again."""
         port = urllib.parse.urlsplit(self.url).port
         assert port is not None
         self.process, self.url = start(self.file, port, 0, False)
 
-    def told(self, op: str) -> list[dict[str, str]]:
-        """The requests of one kind, in their order."""
+    def requests(self, op: str) -> list[dict[str, str]]:
+        """Return the requests of one kind in order."""
         return [line for line in lines(self.file) if line["op"] == op]
 
 
@@ -87,7 +87,7 @@ class Service(BaseHTTPRequestHandler):
     stored: bool
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: the file tells it."""
+        """Log nothing: the requests are in the file."""
 
     def body(self) -> dict[str, str]:
         read: dict[str, str] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -105,8 +105,8 @@ class Service(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(raw)
 
-    def kept(self, namespace: str) -> list[dict[str, str]]:
-        """What an address holds now: all that was added since it was last cleared."""
+    def memories(self, namespace: str) -> list[dict[str, str]]:
+        """Return all memories of a namespace that were added since it was last cleared."""
         found: list[dict[str, str]] = []
         for line in lines(self.file):
             if line["op"] == "add" and line["namespace"] == namespace:
@@ -121,7 +121,7 @@ class Service(BaseHTTPRequestHandler):
             self.add(body)
             return
         words = set(body["query"].lower().split())
-        scores = [(len(words & set(one["content"].lower().split())), one) for one in self.kept(body["namespace"])]
+        scores = [(len(words & set(one["content"].lower().split())), one) for one in self.memories(body["namespace"])]
         best = sorted((pair for pair in scores if pair[0]), key=lambda pair: -pair[0])[: int(body["limit"])]
         self.note("search", namespace=body["namespace"])
         self.reply({"results": [{"id": one["id"], "memory": one["content"], "score": score} for score, one in best]})
@@ -144,7 +144,7 @@ class Service(BaseHTTPRequestHandler):
             self.reply({"status": "done" if known else "unknown"})
             return
         (namespace,) = urllib.parse.parse_qs(where.query)["namespace"]
-        self.reply({"count": len(self.kept(namespace))})
+        self.reply({"count": len(self.memories(namespace))})
 
     def do_DELETE(self) -> None:
         self.note("clear", namespace=urllib.parse.unquote(self.path.rpartition("/")[2]))

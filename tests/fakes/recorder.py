@@ -1,4 +1,4 @@
-"""A memory service of a few lines that writes down every request and answers as a test tells it.
+"""A small memory service that records every request and gives the responses of a test.
 
 Example::
 
@@ -7,7 +7,7 @@ Example::
         service.seen[0].json, service.seen[0].headers["Authorization"]
 
 An answer is a JSON tree (status 200), a pair (status, tree), a ``web.Response`` factory, or a list of these that is
-used up one by one, the last one staying.
+used one by one; the last one is repeated.
 """
 
 from __future__ import annotations

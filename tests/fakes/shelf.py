@@ -1,4 +1,4 @@
-"""What a fake keeps: documents by space, each invisible until its status was asked for often enough.
+"""The store of a fake: documents by space, each invisible until its status was requested often enough.
 
 Example::
 
@@ -24,7 +24,7 @@ class Doc:
     metadata: dict[str, object] = field(default_factory=dict)
     vector: list[float] = field(default_factory=list)
     pending: int = 0
-    """how many more looks at its status say that it is not ready"""
+    """number of further status requests until it is ready"""
     failed: bool = False
 
     @property
@@ -37,7 +37,7 @@ class Shelf:
     """Documents by space, in the order of writing."""
 
     rounds: int = 0
-    """looks at the status before a new document is ready"""
+    """status requests before a new document is ready"""
     failing: bool = False
     """processing of new documents fails"""
     spaces: dict[str, dict[str, Doc]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Shelf:
         return doc
 
     def asked(self, doc: Doc) -> bool:
-        """One look at the status; says whether it is ready now."""
+        """Count one status request and return whether the document is ready."""
         if doc.pending:
             doc.pending -= 1
             return False

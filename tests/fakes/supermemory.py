@@ -14,7 +14,7 @@ MOST = 100
 
 
 class _Supermemory(Fake):
-    """What both versions share: the key and the form of errors."""
+    """The common part of both versions: the key and the form of errors."""
 
     auth = Key("Authorization", "Bearer ")
     variables: ClassVar[Mapping[str, str]] = {"SUPERMEMORY_API_URL": "URL", "SUPERMEMORY_API_KEY": "KEY"}
@@ -84,7 +84,7 @@ class Supermemory(_Supermemory):
         return {"id": doc.id, "status": "queued"}
 
     async def batch(self, call: Called) -> Reply:
-        """Accepted documents come first, failed ones last, whatever the order they came in."""
+        """Return accepted documents before failed ones."""
         lax = {**self.document, "content": text()}
         body = call.body(table(documents=many(table(lax), least=1, most=600)))
         documents = body["documents"]

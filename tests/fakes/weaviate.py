@@ -108,7 +108,7 @@ class Weaviate(Fake):
         return 200, {"objects": rows[: int(str(asked.get("limit", 25)))], "totalResults": len(rows)}
 
     async def graphql(self, call: Called) -> Reply:
-        """Everything that is wrong is a 200 with errors."""
+        """Return every error with status 200."""
         body = call.body(table(query=text()))
         found = GET.fullmatch(str(body["query"]).strip())
         if found is None:

@@ -13,7 +13,7 @@ from bench.errors import NotCleared
 from bench.model import Hit, Memory, Message, Query, Space
 from bench.providers import Prepares, Provider, merge_captures
 from tests.contract.running import opened
-from tests.fakes.frame import SECRET, Fake, says
+from tests.fakes.frame import SECRET, Fake, responds
 from tests.fakes.recorder import Service, recorder
 from tests.fleet.captures import Capture, captures, identities, misfits
 from tests.fleet.fleet import FAKES, opened_at, quick
@@ -63,7 +63,7 @@ async def test_fake_answers_captured_calls_with_captured_status_and_structure(sy
             if f"{system}/{capture.name}" in NOT_PLAYED:
                 continue
             if capture.status == 413:
-                fake.play(f"{capture.method} {capture.path}", says(413, capture.answer))
+                fake.play(f"{capture.method} {capture.path}", responds(413, capture.answer))
             sent = json.dumps([capture.path, capture.body])
             for theirs, mine in known.items():
                 sent = sent.replace(theirs, mine)

@@ -11,7 +11,7 @@ import pytest
 from bench.errors import AuthError, CallError, MappingError, QuotaError, Rejected, Unavailable
 from bench.model import Query, Space
 from bench.providers import Prepares
-from tests.fakes.frame import Fake, busy, lost, says, stalled, torn
+from tests.fakes.frame import Fake, busy, lost, responds, stalled, torn
 from tests.fleet.fleet import FAKES, opened_at, quick
 from tests.fleet.test_fleet_captures import MEMORY, _filled
 
@@ -54,15 +54,15 @@ async def test_search_repeats_transient_failures_and_raises_permanent_ones(name:
         opened_at(name, fake, tmp_path, {"connection.timeout": 400}) as provider,
     ):
         space = await _filled(provider, SPACE)
-        for passing in (busy("0"), busy(date_in(-1)), says(500), says(503), lost):
+        for passing in (busy("0"), busy(date_in(-1)), responds(500), responds(503), lost):
             fake.play(route, passing)
             assert (await provider.search(space, QUERY)).requested == 3
         fails: list[tuple[list[object], type[CallError]]] = [
             ([torn], MappingError),
-            ([says(402)], QuotaError),
-            ([says(403)], AuthError),
-            ([says(404 if name != "cognee" else 400)], Rejected),
-            ([says(503)] * 3, Unavailable),
+            ([responds(402)], QuotaError),
+            ([responds(403)], AuthError),
+            ([responds(404 if name != "cognee" else 400)], Rejected),
+            ([responds(503)] * 3, Unavailable),
         ]
         for faults, error in fails:
             fake.play(route, *faults)  # type: ignore[arg-type]
@@ -140,14 +140,14 @@ async def test_an_error_in_a_response_with_status_200_raises_Rejected(
 ) -> None:
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:
         space = await _filled(provider, SPACE)
-        fake.play(SEARCHES[name], says(200, answer))
+        fake.play(SEARCHES[name], responds(200, answer))
         with pytest.raises(Rejected, match="the cube is broken"):
             await provider.search(space, QUERY)
 
 
 async def test_hindsight_is_polled_until_it_is_healthy(tmp_path: Path) -> None:
     async with FAKES["hindsight"]().running() as fake:
-        fake.play("GET /health", says(503))
+        fake.play("GET /health", responds(503))
         async with opened_at("hindsight", fake, tmp_path) as provider:
             await provider.search(SPACE, QUERY)
         assert fake.faults["GET /health"] == []
@@ -155,7 +155,7 @@ async def test_hindsight_is_polled_until_it_is_healthy(tmp_path: Path) -> None:
 
 async def test_an_exhausted_plan_of_mem0_raises_QuotaError(tmp_path: Path) -> None:
     async with FAKES["mem0"]().running() as fake, opened_at("mem0", fake, tmp_path) as provider:
-        fake.play(ADDS["mem0"], says(413, {"error": "quota exceeded"}))
+        fake.play(ADDS["mem0"], responds(413, {"error": "quota exceeded"}))
         with pytest.raises(QuotaError):
             await provider.ingest(SPACE, [MEMORY])
 

@@ -162,18 +162,18 @@ async def test_R7_after_a_provider_died_at_session_7_of_10_a_resume_requests_the
         outcome = await world.run(providers="faulty", run_id="r7", concurrency=1, max_error_rate=1)
         service.wait_dead()
         assert outcome.jobs[0].states == {State.ERROR: 10}
-        assert (len(service.told("add")), service.told("status")) == (7 if stored else 6, [])
+        assert (len(service.requests("add")), service.requests("status")) == (7 if stored else 6, [])
         service.reborn()
         outcome = await world.resume("r7")
         assert outcome.jobs[0].states == {State.MEASURED: 10}
-        (searched,) = {one["namespace"] for one in service.told("search")}
-        added = [one for one in service.told("add") if one["namespace"] == searched]
+        (searched,) = {one["namespace"] for one in service.requests("search")}
+        added = [one for one in service.requests("add") if one["namespace"] == searched]
         assert len({one["content"] for one in added}) == len(added) == 10, "each session was added once"
         lost = {"job-7"} if stored else set()
-        assert {one["job"] for one in service.told("status")} == {one["job"] for one in added} - lost, (
+        assert {one["job"] for one in service.requests("status")} == {one["job"] for one in added} - lost, (
             "the job id in a lost response is unknown"
         )
-        assert len(service.told("add")) == 10, "stored sessions are not sent again"
+        assert len(service.requests("add")) == 10, "stored sessions are not sent again"
 
 
 async def test_R8_a_store_in_process_memory_is_filled_again_by_a_resume(tmp_path: Path) -> None:
