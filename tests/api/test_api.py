@@ -1,4 +1,4 @@
-"""``import bench``: what a script may rely on beside what the command line shows."""
+"""``import bench``: the functions for scripts."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_importing_bench_imports_no_library() -> None:
 
 
 @each_row("name", ["plan", "run", "resume", "report", "compare"])
-def test_every_function_has_one_sentence_and_takes_its_options_by_name(name: str) -> None:
+def test_every_API_function_has_a_docstring_and_keyword_options(name: str) -> None:
     function = getattr(api, name)
     assert (function.__doc__ or "").splitlines()[0].rstrip().endswith(".")
     kinds = [one.kind for one in inspect.signature(function).parameters.values()]
     assert kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD) <= 1
 
 
-def test_the_flags_of_a_plan_are_those_of_the_command_line(tmp_path: Path) -> None:
+def test_plan_accepts_the_flags_of_the_command_line(tmp_path: Path) -> None:
     made = api.plan(workspace=str(tmp_path), benchmarks="demo", providers=["bm25", "oracle"], k=5, limit=3)
     assert [lane.provider.label for lane in made.lanes] == ["bm25", "oracle"]
     assert {(lane.benchmark.k, lane.benchmark.n_selected) for lane in made.lanes} == {(5, 3)}
@@ -56,17 +56,17 @@ def test_the_flags_of_a_plan_are_those_of_the_command_line(tmp_path: Path) -> No
         ({"benchmarks": "dmo"}, "dmo"),
     ],
 )
-def test_a_wrong_flag_is_a_usage_error_that_names_it(tmp_path: Path, flags: dict[str, object], text: str) -> None:
+def test_an_invalid_flag_is_a_UsageError_that_names_it(tmp_path: Path, flags: dict[str, object], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         plan(tmp_path, **flags)
 
 
-def test_planning_writes_nothing(tmp_path: Path) -> None:
+def test_plan_writes_no_files(tmp_path: Path) -> None:
     plan(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_variables_come_from_the_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_read_from_env_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY, which is not set"):
         api.plan(workspace=tmp_path, providers="bm25", answering_model="openai/gpt-4o", limit=1)
@@ -76,7 +76,7 @@ def test_variables_come_from_the_file_that_is_named(tmp_path: Path, monkeypatch:
     ).jobs
 
 
-async def test_an_observer_hears_of_the_run_and_its_end(tmp_path: Path) -> None:
+async def test_an_observer_receives_the_start_and_end_of_a_run(tmp_path: Path) -> None:
     class Listening(SilentObserver):
         def __init__(self) -> None:
             self.heard: list[str] = []
@@ -95,7 +95,7 @@ async def test_an_observer_hears_of_the_run_and_its_end(tmp_path: Path) -> None:
     assert outcome.folder == tmp_path / "checkpoints" / "r"
 
 
-async def test_a_run_goes_on_where_it_stopped_and_refuses_to_become_another(tmp_path: Path) -> None:
+async def test_resume_continues_a_run_and_refuses_a_different_plan(tmp_path: Path) -> None:
     first = api.plan(workspace=tmp_path, providers="bm25", limit=3, run_id="r", phases="ingest,index")
     assert (await bench.run(first)).status is RunState.PARTIAL
     whole = await bench.resume("r", workspace=tmp_path, phases="ingest,index,search,answer,evaluate")
@@ -106,15 +106,15 @@ async def test_a_run_goes_on_where_it_stopped_and_refuses_to_become_another(tmp_
         await bench.resume("r", workspace=str(tmp_path), k=3)
 
 
-@pytest.mark.parametrize("call", [api.report, partial(api.compare, "nobody:x", "nobody:y")])
-def test_a_run_that_is_not_there_is_a_usage_error(tmp_path: Path, call: object) -> None:
+@pytest.mark.parametrize("call", [api.report, partial(api.compare, "absent:x", "absent:y")])
+def test_an_unknown_run_is_a_UsageError(tmp_path: Path, call: object) -> None:
     assert callable(call)
-    arguments = () if isinstance(call, partial) else ("nobody",)
-    with pytest.raises(UsageError, match='no run "nobody"'):
+    arguments = () if isinstance(call, partial) else ("absent",)
+    with pytest.raises(UsageError, match='no run "absent"'):
         call(*arguments, workspace=tmp_path)
 
 
-def test_a_file_that_is_no_journal_is_a_journal_error(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_a_JournalError(tmp_path: Path) -> None:
     folder = tmp_path / "checkpoints" / "torn"
     folder.mkdir(parents=True)
     (folder / "journal.sqlite").write_bytes(b"no database" * 100)
@@ -122,12 +122,12 @@ def test_a_file_that_is_no_journal_is_a_journal_error(tmp_path: Path) -> None:
         api.report("torn", workspace=tmp_path)
 
 
-async def test_an_error_inside_a_running_loop_is_the_error_itself(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match='no run "nobody"'):
-        api.report("nobody", workspace=tmp_path)
+async def test_an_error_inside_a_running_loop_is_raised_unchanged(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match='no run "absent"'):
+        api.report("absent", workspace=tmp_path)
 
 
-async def test_a_comparison_takes_one_metric_or_several(tmp_path: Path) -> None:
+async def test_compare_accepts_one_metric_or_several(tmp_path: Path) -> None:
     await made(tmp_path, "r1", [Job(record=record("x"), values=VALUES), Job(record=record("y"), values=VALUES)])
     one = api.compare("r1:x", "r1:y", metric="accuracy", workspace=str(tmp_path))
     several = api.compare("r1:x", "r1:y", metric=("accuracy",), workspace=tmp_path)

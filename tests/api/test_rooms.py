@@ -1,4 +1,4 @@
-"""How a package shows its names: each module is imported when a name of it is first asked for."""
+"""Packages import a module when one of its names is first requested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __getattr__ = lazy_exports(__name__, near="Near also", far="Far")
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A package of two modules; the one called ``far`` cannot be imported."""
+    """Write a package of two modules, of which ``far`` cannot be imported."""
     folder = tmp_path / "room_of_a_test"
     folder.mkdir()
     (folder / "__init__.py").write_text(PACKAGE)
@@ -33,37 +33,37 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         del sys.modules[name]
 
 
-def test_a_name_brings_its_module_and_no_other(room: str) -> None:
+def test_lazy_exports_imports_only_the_module_of_the_requested_name(room: str) -> None:
     package = __import__(room)
     assert f"{room}.near" not in sys.modules
     assert package.also == 7
     assert f"{room}.near" in sys.modules and f"{room}.far" not in sys.modules
 
 
-def test_a_name_is_looked_up_once(room: str) -> None:
+def test_lazy_exports_looks_up_a_name_once(room: str) -> None:
     package = __import__(room)
     assert "Near" not in vars(package)
     assert package.Near is package.Near is vars(package)["Near"]
 
 
-def test_a_module_that_cannot_be_imported_says_why(room: str) -> None:
+def test_lazy_exports_raises_the_error_of_a_module(room: str) -> None:
     with pytest.raises(RuntimeError, match="imported"):
         _ = __import__(room).Far
 
 
-def test_an_unknown_name_is_an_attribute_error_as_of_any_module(room: str) -> None:
+def test_lazy_exports_raises_AttributeError_for_an_unknown_name(room: str) -> None:
     with pytest.raises(AttributeError, match=f"module '{room}' has no attribute 'nothing'"):
         _ = __import__(room).nothing
     assert not hasattr(bench, "nothing")
 
 
-def test_a_name_given_by_two_modules_comes_from_the_later_one() -> None:
+def test_lazy_exports_uses_the_last_module_that_provides_a_name() -> None:
     named = lazy_exports("bench", events="HIDDEN", errors="HIDDEN UsageError")
     assert named("UsageError") is bench.errors.UsageError
 
 
 @pytest.mark.parametrize("name", ["plan", "report"])
-def test_a_room_called_as_its_function_is_that_function(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bench_plan_and_bench_report_are_callable_packages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     package = getattr(bench, name)
     assert isinstance(package, CallablePackage)
     monkeypatch.setattr(api, name, lambda *arguments, **named: (arguments, named))
@@ -71,6 +71,6 @@ def test_a_room_called_as_its_function_is_that_function(name: str, monkeypatch: 
 
 
 @pytest.mark.parametrize("package", ["", ".engine", ".journal", ".plan", ".receipt", ".stats"])
-def test_every_name_that_a_package_lists_can_be_imported(package: str) -> None:
+def test_every_name_in_all_of_a_package_can_be_imported(package: str) -> None:
     listed = import_module(f"bench{package}")
     assert [name for name in listed.__all__ if not hasattr(listed, name)] == []

@@ -211,7 +211,7 @@ def test_a_checkout_as_workspace_lists_each_file_once() -> None:
         assert len(paths) == len(set(paths))
 
 
-def test_a_name_wins_over_an_alias(tmp_path: Path) -> None:
+def test_a_name_has_precedence_over_an_alias(tmp_path: Path) -> None:
     put(tmp_path, "providers", "one.yaml", "name: one\naliases: [two]\n")
     put(tmp_path, "providers", "two.yaml")
     assert Catalog.load(tmp_path).find("providers", "TWO").name == "two"

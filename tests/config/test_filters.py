@@ -105,7 +105,7 @@ def test_each_filter_converts_its_value(name: str, argument: str | None, value: 
 
 
 @each_row("name", sorted(set(FILTERS) - {"default"}))
-def test_a_missing_value_passes_through_all_but_default(name: str) -> None:
+def test_every_filter_except_default_returns_None_for_a_missing_value(name: str) -> None:
     assert make_filter(name, "3" if name in ("truncate", "match") else None)(None) is None
 
 

@@ -34,7 +34,7 @@ def test_a_path_matches_what_the_jsonpath_library_matches(text: str, tree: objec
 
 
 @given(PATHS, TREES)
-def test_get_one_and_all_agree(text: str, tree: object) -> None:
+def test_get_one_first_and_all_of_a_path_agree(text: str, tree: object) -> None:
     path = compile_path(text)
     found = path.all(tree)
     assert path.get(tree) == (found[0] if len(found) == 1 else None)

@@ -1,4 +1,4 @@
-"""The shipped data as the tests of this folder read it."""
+"""The shipped data as fixtures."""
 
 from __future__ import annotations
 

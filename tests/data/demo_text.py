@@ -1,4 +1,4 @@
-"""How the tests look at the demo: rows as they stand in the file, lines of turns, content words."""
+"""Access to the demo: rows of the file, lines of turns, content words."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def read(path: Path) -> list[Conversation]:
 
 
 def instant(text: str) -> datetime:
-    """Read one of the three ways in which the demo writes dates."""
+    """Read a date in one of the three formats of the demo."""
     for form in DATES:
         try:
             return datetime.strptime(text, form)
@@ -83,7 +83,7 @@ def evidence(question: Mapping[str, object]) -> list[str]:
 
 
 def answers(question: Mapping[str, object]) -> list[str]:
-    """The accepted texts; none for an abstention item."""
+    """Return the accepted texts; none for an abstention item."""
     answer = question["answer"]
     if answer is None:
         return []
@@ -91,18 +91,18 @@ def answers(question: Mapping[str, object]) -> list[str]:
 
 
 def line(turn: Mapping[str, str]) -> str:
-    """A turn as a memory of its own."""
+    """Return a turn as the text of a memory."""
     caption = f" [shares {turn['caption']}]" if turn.get("caption") else ""
     return f"{turn.get('speaker') or turn['role']}: {turn['text']}{caption}"
 
 
-def said(turn: Mapping[str, str]) -> str:
-    """What the turn says and shows, without its speaker."""
+def spoken_text(turn: Mapping[str, str]) -> str:
+    """Return text and caption of the turn, without its speaker."""
     return f"{turn['text']} {turn.get('caption', '')}"
 
 
 def content_words(text: str) -> set[str]:
-    """Porter stems of the words that carry meaning."""
+    """Return Porter stems of the content words."""
     return {stem(word) for word in words(text) if word not in STOP_WORDS and len(word) > 1}
 
 

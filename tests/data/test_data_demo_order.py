@@ -1,4 +1,4 @@
-"""The demo tells good memories from bad ones: on the files alone, with SQLite's BM25 and the extractive reader."""
+"""The demo separates good from bad memories: only the files, SQLite's BM25 and the extractive reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Search = Callable[[Conversation, Mapping[str, object]], list[str]]
 
 
 def by_bm25(talk: Conversation, question: Mapping[str, object]) -> list[str]:
-    """The first K turns of an FTS5 table over the question's words."""
+    """Return the first K turns of an FTS5 table for the words of the question."""
     turns = sorted(talk.turns, key=lambda turn: talk.instants[talk.session_of[turn]])
     with sqlite3.connect(":memory:") as store:
         store.execute("create virtual table memory using fts5(content, tokenize = 'porter unicode61')")
@@ -79,7 +79,7 @@ def is_right(talk: Conversation, question: Mapping[str, object], retrieved: Sequ
     return any(accepted.lower() in answer for accepted in answers(question))
 
 
-def test_a_better_memory_ranks_better_by_a_wide_margin(conversations: list[Conversation]) -> None:
+def test_ndcg_separates_oracle_bm25_random_and_no_memory(conversations: list[Conversation]) -> None:
     oracle, bm25, chance, none = (
         mean_ndcg(conversations, search) for search in (by_evidence, by_bm25, by_chance, nothing)
     )
@@ -89,7 +89,7 @@ def test_a_better_memory_ranks_better_by_a_wide_margin(conversations: list[Conve
     assert none == 0.0
 
 
-def test_k_is_far_below_the_number_of_memories_and_above_the_evidence_of_any_item(
+def test_k_is_far_below_the_memories_and_above_the_evidence_of_any_item(
     conversations: list[Conversation],
 ) -> None:
     for talk in conversations:
@@ -97,7 +97,7 @@ def test_k_is_far_below_the_number_of_memories_and_above_the_evidence_of_any_ite
         assert max(len(evidence(question)) for question in talk.questions) <= K / 2
 
 
-def test_all_sessions_serve_the_extractive_reader_at_least_as_well_as_ten_hits(
+def test_full_context_answers_at_least_as_well_as_bm25(
     conversations: list[Conversation],
 ) -> None:
     assert right_answers(conversations, everything) >= right_answers(conversations, by_bm25)
@@ -105,13 +105,13 @@ def test_all_sessions_serve_the_extractive_reader_at_least_as_well_as_ten_hits(
 
 
 @pytest.mark.parametrize("kind", ["single-session", "knowledge-update", "preference"])
-def test_the_extractive_reader_gets_a_fair_share_with_the_evidence_and_not_all(
+def test_the_extractive_reader_answers_a_part_of_the_items_from_the_evidence(
     conversations: list[Conversation], kind: str
 ) -> None:
     asked = sum(question["type"] == kind for talk in conversations for question in talk.questions)
     assert asked / 4 < right_answers(conversations, by_evidence, [kind]) < asked
 
 
-def test_without_a_memory_only_abstentions_are_right(conversations: list[Conversation]) -> None:
+def test_without_memory_only_abstention_items_are_right(conversations: list[Conversation]) -> None:
     asked = sum(question["type"] == "abstention" for talk in conversations for question in talk.questions)
     assert right_answers(conversations, nothing) == right_answers(conversations, nothing, ["abstention"]) == asked

@@ -1,4 +1,4 @@
-"""The demo holds the oddities that real histories hold, so that a loader that trips over one is seen."""
+"""The demo contains the irregularities of real histories."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ def test_four_conversations_have_an_assistant_and_four_have_two_speakers(convers
     assert sum(pair == {"user", "assistant"} for pair in voices) == 4
 
 
-def test_conversations_have_ten_to_fourteen_sessions_of_five_to_ten_turns(conversations: list[Conversation]) -> None:
+def test_conversations_have_10_to_14_sessions_of_5_to_10_turns(conversations: list[Conversation]) -> None:
     for talk in conversations:
         spoken = [session for session in talk.sessions if session]
         assert 10 <= len(spoken) <= 14, talk.id
         assert all(5 <= len(session) <= 10 for session in spoken), talk.id
 
 
-def test_every_session_has_an_id_and_a_date_to_the_minute(conversations: list[Conversation]) -> None:
+def test_every_session_has_an_id_and_a_date_with_time(conversations: list[Conversation]) -> None:
     for talk in conversations:
         assert len(talk.sessions) == len(talk.dates) == len(talk.session_ids)
         assert all(re.search(r"\d{1,2}:\d{2}", date) for date in talk.dates)
         assert all(when.year in range(2023, 2026) for when in talk.instants)
 
 
-def test_weekday_names_in_dates_are_right(conversations: list[Conversation]) -> None:
+def test_weekdays_in_dates_are_right(conversations: list[Conversation]) -> None:
     named = [date for talk in conversations for date in talk.dates if "(" in date]
     assert named
     assert all(f"({instant(date):%a})" in date for date in named)
 
 
-def test_turn_ids_are_unique_in_a_conversation(conversations: list[Conversation]) -> None:
+def test_turn_ids_are_unique_per_conversation(conversations: list[Conversation]) -> None:
     for talk in conversations:
         assert len(talk.turns) == sum(len(session) for session in talk.sessions)
 
 
-def test_one_session_is_empty(conversations: list[Conversation]) -> None:
+def test_one_demo_session_is_empty(conversations: list[Conversation]) -> None:
     assert sum(not session for talk in conversations for session in talk.sessions) == 1
 
 
-def test_one_session_id_is_used_twice_with_two_dates_and_the_second_holds_evidence(
+def test_one_repeated_session_id_has_evidence_in_its_second_session(
     conversations: list[Conversation],
 ) -> None:
     repeated = [talk for talk in conversations if len(set(talk.session_ids)) < len(talk.session_ids)]
@@ -58,18 +58,18 @@ def test_one_session_id_is_used_twice_with_two_dates_and_the_second_holds_eviden
     assert any(talk.session_of[turn] == second for question in talk.questions for turn in evidence(question))
 
 
-def test_some_sessions_are_out_of_order_in_the_file(conversations: list[Conversation]) -> None:
+def test_two_conversations_have_sessions_out_of_order(conversations: list[Conversation]) -> None:
     mixed = [talk.id for talk in conversations if talk.instants != sorted(talk.instants)]
     assert mixed == ["mei", "amara-lucho"]
 
 
-def test_text_order_of_session_ids_is_never_the_order_of_time(conversations: list[Conversation]) -> None:
+def test_sorting_session_ids_as_text_is_not_the_order_of_time(conversations: list[Conversation]) -> None:
     for talk in conversations:
         by_time = [name for _, name in sorted(zip(talk.instants, talk.session_ids, strict=True))]
         assert sorted(talk.session_ids) != by_time, talk.id
 
 
-def test_two_sessions_fall_on_one_day_one_on_a_leap_day_and_a_new_year_lies_between(
+def test_sessions_share_a_day_fall_on_a_leap_day_and_span_a_new_year(
     conversations: list[Conversation],
 ) -> None:
     days = [[when.date() for when in talk.instants] for talk in conversations]
@@ -91,11 +91,11 @@ def test_two_sessions_fall_on_one_day_one_on_a_leap_day_and_a_new_year_lies_betw
         lambda text: "\n" in text,
     ],
 )
-def test_turns_hold_odd_text(conversations: list[Conversation], holds: Callable[[str], object]) -> None:
+def test_turns_contain_unusual_text(conversations: list[Conversation], holds: Callable[[str], object]) -> None:
     assert any(holds(turn["text"]) for talk in conversations for turn in talk.turns.values())
 
 
-def test_one_turn_has_six_thousand_characters_and_answers_stand_deep_inside(
+def test_one_turn_has_6000_characters_with_answers_deep_inside(
     conversations: list[Conversation],
 ) -> None:
     long = [(talk, turn) for talk in conversations for turn in talk.turns.values() if len(turn["text"]) >= 6000]
@@ -111,7 +111,7 @@ def test_one_turn_has_six_thousand_characters_and_answers_stand_deep_inside(
     assert min(found) > 2500
 
 
-def test_some_answers_stand_in_a_caption_only(conversations: list[Conversation]) -> None:
+def test_at_least_three_answers_are_only_in_a_caption(conversations: list[Conversation]) -> None:
     only = [
         question["id"]
         for talk in conversations
@@ -131,19 +131,19 @@ def in_caption(talk: Conversation, question: dict[str, object]) -> bool:
     return any(answer.lower() in shown for answer in answers(question))
 
 
-def test_no_turn_carries_a_key_that_gives_the_answer_away(conversations: list[Conversation]) -> None:
+def test_no_turn_has_a_key_that_reveals_the_answer(conversations: list[Conversation]) -> None:
     keys = {key for talk in conversations for turn in talk.turns.values() for key in turn}
     assert keys == {"id", "role", "speaker", "text", "caption"}
 
 
-def test_the_file_is_plain_utf8_without_escapes(datasets: Path) -> None:
+def test_demo_json_is_UTF_8_without_escapes(datasets: Path) -> None:
     raw = (datasets / "demo" / "demo.json").read_bytes()
     assert not raw.startswith(b"\xef\xbb\xbf")
     assert b"\\u" not in raw
     assert read(datasets / "demo" / "demo.json")
 
 
-def test_deletions_name_their_own_note_and_nothing_else_in_the_house_gives_the_text_away(datasets: Path) -> None:
+def test_deletion_rows_name_their_own_note_and_no_other_note_has_the_text(datasets: Path) -> None:
     rows = [json.loads(row) for row in (datasets / "demo" / "deletion.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) == 10
     for row in rows:

@@ -1,4 +1,4 @@
-"""The evaluators beside the configs read citations and figures the way people write them."""
+"""The evaluators of the shipped configs read common spellings of citations and figures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def item(*answers: str) -> ScoredItem:
     return ScoredItem(id="x", question="?", answers=answers)
 
 
-def test_both_keep_the_protocol_and_need_no_judge(legal: ModuleType, financial: ModuleType) -> None:
+def test_both_shipped_evaluators_follow_the_protocol_without_a_judge(legal: ModuleType, financial: ModuleType) -> None:
     for evaluator in (legal.LegalCitation(), financial.FinancialFigures()):
         assert isinstance(evaluator, Evaluator)
         assert not evaluator.needs_judge
@@ -60,12 +60,12 @@ def test_both_keep_the_protocol_and_need_no_judge(legal: ModuleType, financial: 
         "(Act 12, s.4(2))",
     ],
 )
-def test_one_citation_has_many_spellings(legal: ModuleType, text: str) -> None:
+def test_spellings_of_a_citation_are_recognized(legal: ModuleType, text: str) -> None:
     assert legal.citations(text) == {"12:4(2)"}
 
 
 @pytest.mark.parametrize("text", ["Act 12", "s. 4(2)", "12, 4(2)", "Markets Act", "the act of 4 men in section B", ""])
-def test_half_a_citation_is_none(legal: ModuleType, text: str) -> None:
+def test_an_incomplete_citation_is_not_recognized(legal: ModuleType, text: str) -> None:
     assert legal.citations(text) == set()
 
 
@@ -84,7 +84,7 @@ async def test_all_expected_citations_are_needed(legal: ModuleType, answer: str,
     assert (verdict.value, verdict.correct, verdict.abstained) == (value, correct, False)
 
 
-async def test_an_expected_answer_without_citation_is_not_scored(legal: ModuleType) -> None:
+async def test_a_reference_without_citation_is_not_scored(legal: ModuleType) -> None:
     verdict = await legal.LegalCitation().evaluate(item("six months"), "Act 8, s. 3(2)", [], None)
     assert verdict.value is None
     assert verdict.reason
@@ -110,24 +110,24 @@ async def test_an_expected_answer_without_citation_is_not_scored(legal: ModuleTy
         ("40 %", "no figure here", False),
     ],
 )
-async def test_figures_agree_within_half_a_percent(
+async def test_figures_match_within_half_a_percent(
     financial: ModuleType, gold: str, answer: str, correct: bool
 ) -> None:
     verdict = await financial.FinancialFigures().evaluate(item(gold), answer, [], None)
     assert (verdict.correct, verdict.value) == (correct, float(correct))
 
 
-async def test_a_refusal_is_marked_as_one(legal: ModuleType, financial: ModuleType) -> None:
+async def test_a_refusal_is_marked_as_abstained(legal: ModuleType, financial: ModuleType) -> None:
     for evaluator, gold in ((legal.LegalCitation(), "Act 3, s. 4"), (financial.FinancialFigures(), "840")):
         verdict = await evaluator.evaluate(item(gold), "I don't know.", [], None)
         assert verdict.abstained
         assert verdict.correct is False
 
 
-async def test_an_expected_answer_without_figure_is_not_scored(financial: ModuleType) -> None:
+async def test_a_reference_without_figure_is_not_scored(financial: ModuleType) -> None:
     verdict = await financial.FinancialFigures().evaluate(item("plenty"), "840", [], None)
     assert verdict.value is None
 
 
-def test_years_and_quarters_inside_words_are_no_figures(financial: ModuleType) -> None:
+def test_digits_inside_words_are_not_figures(financial: ModuleType) -> None:
     assert [str(figure.value) for figure in financial.figures("Q3 and P16 of B2B, 7th")] == []

@@ -1,4 +1,4 @@
-"""The shipped configs load the shipped files: what the program sees is what the files hold."""
+"""The shipped configs load the shipped files completely."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_shipped_benchmark_has_its_items_and_memories(
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_no_evidence_is_missing_repaired_or_unresolved(opened: Open, name: str) -> None:
+def test_shipped_evidence_has_no_flags(opened: Open, name: str) -> None:
     assert not [flag for flag, n in opened(name).counts.flags.items() if n and flag.startswith("evidence")]
 
 
@@ -59,7 +59,7 @@ def test_every_evidence_turn_is_sent(opened: Open, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_metric_of_a_shipped_config_is_known(opened: Open, name: str) -> None:
+def test_every_metric_of_a_shipped_config_resolves(opened: Open, name: str) -> None:
     assert opened(name).config.metrics
     for metric in opened(name).config.metrics:
         assert isinstance(metric, str)
@@ -67,18 +67,18 @@ def test_every_metric_of_a_shipped_config_is_known(opened: Open, name: str) -> N
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_shipped_benchmarks_carry_licence_tags_and_no_mark_against_publishing(opened: Open, name: str) -> None:
+def test_shipped_benchmarks_have_license_and_tags_and_no_marks(opened: Open, name: str) -> None:
     config = opened(name).config
     assert config.license == "CC0-1.0"
     assert {"built-in", "keyless"} <= set(config.tags)
     assert config.marks == ()
 
 
-def test_the_template_is_found_by_its_long_name(root: Path) -> None:
+def test_rag_template_is_found_by_its_long_name(root: Path) -> None:
     assert Catalog.load(root).benchmark("RAG-template-benchmark").name == "rag-template"
 
 
-def test_demo_items_carry_what_the_file_says(opened: Open, conversations: list[Conversation]) -> None:
+def test_demo_items_equal_the_rows_of_the_file(opened: Open, conversations: list[Conversation]) -> None:
     dataset = opened("demo")
     for talk in conversations:
         for question in talk.questions:
@@ -91,14 +91,14 @@ def test_demo_items_carry_what_the_file_says(opened: Open, conversations: list[C
             assert item.question_date is not None
 
 
-def test_demo_sessions_come_in_the_order_of_time(opened: Open, conversations: list[Conversation]) -> None:
+def test_demo_sessions_are_sorted_by_time(opened: Open, conversations: list[Conversation]) -> None:
     dataset = opened("demo")
     for talk in conversations:
         sessions = dataset.corpus(talk.id).sessions
         assert [session.when.replace(tzinfo=None) for session in sessions if session.when] == sorted(talk.instants)
 
 
-def test_the_second_session_of_an_id_is_renamed_and_its_evidence_found(opened: Open) -> None:
+def test_the_second_session_of_a_repeated_id_is_renamed(opened: Open) -> None:
     dataset = opened("demo")
     assert [s.id for s in dataset.corpus("jonas").sessions if s.id.startswith("a8")] == ["a8", "a8~2"]
     item = next(dataset.item(ref) for ref in dataset.items() if "six coffees" in dataset.item(ref).question)
@@ -112,7 +112,7 @@ def test_demo_memories_are_turns_with_speaker_and_caption(opened: Open, conversa
         assert sent == {line(turn) for turn in talk.turns.values()}
 
 
-def test_a_report_passage_without_a_question_is_ingested_and_not_asked(opened: Open) -> None:
+def test_a_report_passage_without_question_is_ingested_but_not_an_item(opened: Open) -> None:
     dataset = opened("financial-rag")
     (corpus,) = dataset.corpora()
     sessions = {session.id for session in dataset.corpus(corpus).sessions}
@@ -120,7 +120,7 @@ def test_a_report_passage_without_a_question_is_ingested_and_not_asked(opened: O
     assert sessions - items == {"P05", "P10", "P15", "P20", "P25"}
 
 
-def test_every_deletion_names_a_note_of_its_own_corpus(opened: Open) -> None:
+def test_every_deletion_names_a_note_of_its_corpus(opened: Open) -> None:
     dataset = opened("demo-deletion")
     for ref in dataset.items():
         item = dataset.item(ref)
@@ -142,7 +142,7 @@ metrics: [accuracy]
 
 
 @pytest.mark.parametrize("question", ["null", '"  "'])
-def test_only_an_empty_question_of_a_shared_corpus_asks_nothing(tmp_path: Path, question: str) -> None:
+def test_only_an_empty_question_in_a_shared_corpus_is_a_document(tmp_path: Path, question: str) -> None:
     (tmp_path / "notes.yaml").write_text(RULES)
     rows = ['{"id": "1", "shelf": "s", "text": "Tea.", "q": "What?", "a": "Tea"}']
     rows.append('{"id": "2", "shelf": "s", "text": "Coffee.", "q": "", "a": null}')

@@ -29,7 +29,7 @@ class Workspace:
         return path
 
     def manifest(self, name: str, rows: Sequence[Mapping[str, object]] | None = None, **changes: object) -> Path:
-        """A manifest of the simple strategy, changed key by key, with its rows beside it."""
+        """Write a manifest of the simple strategy with some keys changed, and its rows next to it."""
         folder = self.root / "configs" / "benchmarks" / name
         folder.mkdir(parents=True, exist_ok=True)
         manifest: dict[str, object] = {
@@ -109,7 +109,7 @@ def turn(content: str, role: str = "user", **more: object) -> dict[str, object]:
 
 
 def row(**changes: object) -> dict[str, object]:
-    """A chat row of two sessions."""
+    """Return a chat row of two sessions."""
     values: dict[str, object] = {
         "id": "q1",
         "q": "What colour?",
@@ -140,13 +140,13 @@ async def hubs() -> AsyncIterator[Callable[[], Awaitable[tuple[Hub, str]]]]:
 
 @pytest.fixture
 async def hub(hubs: Callable[[], Awaitable[tuple[Hub, str]]]) -> tuple[Hub, str]:
-    """One file server and its address."""
+    """Start one file server."""
     return await hubs()
 
 
 @pytest.fixture
 def config(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Config:
-    """A benchmark whose data is downloaded, without pauses between attempts."""
+    """Return a function that makes a benchmark with downloaded data, without pauses between attempts."""
     monkeypatch.setattr(download_module, "FIRST_PAUSE_S", 0.01)
 
     def make(

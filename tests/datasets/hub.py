@@ -48,7 +48,7 @@ class Hub:
 
     @property
     def requested_ranges(self) -> list[str | None]:
-        """The range of each request."""
+        """Return the range of each request."""
         return [headers.get("Range") for _, headers in self.requests]
 
     async def file(self, request: web.Request) -> web.StreamResponse:
@@ -103,7 +103,7 @@ async def run(
     token: str | None = None,
     progress: Progress | None = None,
 ) -> DownloadResult:
-    """Download as the command does, from the hub at this address."""
+    """Download like the command, from the hub at this address."""
     values = {"HF_ENDPOINT": url, "HF_TOKEN": token}
     async with aiohttp.ClientSession() as session:
         fetch = aiohttp_fetch(session)

@@ -36,7 +36,7 @@ def opened(workspace: Workspace, *records: str, extra: str = "", yaml: str = YAM
 
 
 def cells(**changes: str) -> str:
-    """The full record with some cells changed."""
+    """Return the full record with some cells changed."""
     names = FIELDS.strip().split(",")
     values = dict(zip(names, FULL.strip().split(","), strict=True)) | changes
     return ",".join(values[name] for name in names) + "\n"
@@ -133,7 +133,7 @@ def test_an_empty_choices_cell_is_an_error(workspace: Workspace) -> None:
 
 
 def test_content_sha256_treats_an_empty_cell_as_an_empty_text(workspace: Workspace) -> None:
-    """An empty cell is an empty text there: the same table as jsonl of texts has the same digest."""
+    """The same table as JSONL with empty texts has the same digest."""
     names = FIELDS.strip().split(",")
     rows = [dict(zip(names, cells(asked="", kind="").strip().split(","), strict=True))]
     table = opened(workspace, cells(asked="", kind=""))

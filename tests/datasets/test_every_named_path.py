@@ -24,7 +24,7 @@ NOWHERE = "zzz"
 
 
 def paths_of(model: type[BaseModel]) -> set[str]:
-    """Every key of a model, with dots, whose value is a path or a map of paths."""
+    """Return every key of a model, with dots, whose value is a path or a map of paths."""
     return {name for key, info in model.model_fields.items() for name in _below(key, info.annotation, info.metadata)}
 
 
@@ -148,19 +148,19 @@ LINES = {**ROW, "day": "2024-05-02", "qa": [{}], "talk": [[{"role": "user", "con
 
 
 def spelled(path: str) -> str:
-    """A key of the model as a file writes it."""
+    """Return a key of the model in the spelling of a file."""
     names = {"fields": "schema", "with_": "with", "from_": "from"}
     return ".".join(names.get(part, part) for part in path.split("."))
 
 
 def key_of(at: tuple[str | int, ...]) -> str:
-    """A place in a file as a key of the model: without the names of steps and without places in lists."""
+    """Return the key of the model for a place in a file: without names of steps and indexes of lists."""
     parts = [str(part) for part in at if not isinstance(part, int)]
     return ".".join(parts[:2] + parts[3:] if parts[:2] == ["data", "with"] else parts)
 
 
 def places_in(tree: Mapping[str, object], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
-    """Where a config gives one of the model's paths."""
+    """Yield the places in a config with a path of the model."""
     known = {spelled(path) for path in paths_of(model)}
 
     def walk(node: Mapping[str, object] | list[object], at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -229,7 +229,7 @@ def test_the_configs_of_this_module_use_every_path_key() -> None:
 
 
 def keys_of(model: type[BaseModel], *trees: Mapping[str, object]) -> set[str]:
-    """The keys of the model that the configs give, those of maps without what they map."""
+    """Return the keys of the model in the configs; those of maps without the mapped names."""
     ends = (".questionType", ".q", ".a", ".kind", ".ok", ".none")
     keys = {key_of(at) for tree in trees for at in places_in(tree, model)}
     return {next((key.removesuffix(end) for end in ends if key.endswith(end)), key) for key in keys}

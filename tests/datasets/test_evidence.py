@@ -236,7 +236,7 @@ def test_evidence_turns_of_removed_roles_are_dropped_and_flagged(chat) -> None:
 
 
 def test_an_evidence_session_stays_if_one_of_its_turns_is_ingested(workspace: Workspace) -> None:
-    """Without turn evidence any turn may have held it: only a session of which nothing is left is removed."""
+    """Without turn evidence any turn may contain it, so only a session without turns is removed."""
     workspace.yaml(
         "s",
         'name: s\nversion: "1"\ndata: {type: local, path: ./datasets/s.json}\n'

@@ -24,7 +24,7 @@ Way = tuple[str | int, ...]
 
 
 def ways(value: object, way: Way = ()) -> Iterator[Way]:
-    """The way to each value of a row; of a list its first element."""
+    """Yield the path to each value of a row; of a list only to its first element."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield (*way, key)
@@ -34,20 +34,20 @@ def ways(value: object, way: Way = ()) -> Iterator[Way]:
 
 
 def first_row(file: Path) -> object:
-    """The first row of a file of lines, or the whole document."""
+    """Return the first row of a file of lines, or the whole document."""
     text = file.read_text("utf-8")
     return json.loads(text.partition("\n")[0] if file.suffix == ".jsonl" else text)
 
 
 def put(value: object, way: Way, wrong: object) -> None:
-    """Replace what is at the end of the way."""
+    """Replace the value at the end of the path."""
     for step in way[:-1]:
         value = value[step]  # type: ignore[index]
     value[way[-1]] = wrong  # type: ignore[index]
 
 
 def replaced(text: str, suffix: str, way: Way, wrong: object) -> str:
-    """The file with the value in its first row replaced."""
+    """Return the file with a value in its first row replaced."""
     if suffix == ".json":
         whole = json.loads(text)
         put(whole, way, wrong)
@@ -93,7 +93,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_place_or_accepted(
 
 
 def draft_of(folder: Path, workspace: Path) -> Path:
-    """The data of a shape alone, as a user has it."""
+    """Return the data of a shape without its expectations, like the data of a user."""
     data = workspace / "d"
     shutil.copytree(folder, data, copy_function=shutil.copyfile)
     for path in (data, *data.rglob("*")):

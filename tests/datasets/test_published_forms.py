@@ -28,7 +28,7 @@ ROW = {"id": "r", "q": "Which?", "a": "tea", "text": "I like tea."}
 
 
 def opened(workspace: Workspace, rows: object, **changes: object) -> Dataset:
-    """The dataset of a config that differs from the base in whole sections; ``schema__context`` in one key of one."""
+    """Open a dataset with changed sections of the base config; ``schema__context`` changes one key of a section."""
     config = json.loads(json.dumps(BASE))
     for name, value in changes.items():
         section, _, key = name.partition("__")

@@ -26,7 +26,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> BenchmarkConfig:
-    """A config of the defaults."""
+    """Return a config with defaults."""
     workspace = Workspace(tmp_path_factory.mktemp("plain"))
     workspace.yaml("chat", CHAT.format(name="chat"))
     return Catalog.load(workspace.root).benchmark("chat")
@@ -34,7 +34,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> BenchmarkConfig:
 
 @st.composite
 def corpora(draw: st.DrawFn) -> Corpus:
-    """Corpora of up to three sessions of up to three turns."""
+    """Return corpora of up to three sessions of up to three turns."""
     sessions = []
     for number in range(draw(st.integers(0, 3))):
         texts = draw(st.lists(TEXTS, max_size=3))

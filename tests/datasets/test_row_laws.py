@@ -51,7 +51,7 @@ def read(data: bytes, form: Format) -> list[FileRow]:
 
 
 def again(data: bytes, form: Format) -> tuple[list[Row | None], list[Row]]:
-    """The rows as they come, and each read by its place."""
+    """Return the rows in order, and each row read again by its offset."""
     with on_disk(data, form) as file:
         rows = list(file)
         return [row.values for row in rows], [file.read(row.offset, row.length)[1] for row in rows]
@@ -150,7 +150,7 @@ def test_a_decimal_number_has_its_original_text_in_every_format(number: str) -> 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 def test_a_repeated_key_in_an_object_is_refused(form: Format) -> None:
-    """One of the two values would be lost without a word."""
+    """One of the two values would be lost silently."""
     row = b'{"id": 1, "deep": [{"a": 1, "a": 2}]}'
     (found,) = read(b"[" + row + b"]" if form == "json" else row, form)
     assert found.error is not None

@@ -34,7 +34,7 @@ DAYS = ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04"]
 
 
 def days(count: int = 4, **changes: object) -> dict[str, object]:
-    """A row of one session a day."""
+    """Return a row of one session per day."""
     sessions = [[turn(f"day {n}", has_answer=n == 3)] for n in range(1, count + 1)]
     ids = [f"s{n}" for n in range(1, count + 1)]
     return row(sessions=sessions, dates=DAYS[:count], ids=ids, gold=["s3"]) | changes
@@ -142,7 +142,7 @@ def test_a_date_cutoff_needs_sessions_with_dates(chat) -> None:
 
 
 def undated(chat, rows: list[dict[str, object]], extra: str) -> Dataset:
-    """The same rows by a config that maps no dates."""
+    """Open the same rows with a config that maps no dates."""
     dataset = chat(days(until=1), extra=SEEN, name="dated")
     path = dataset.config.origin.path.with_name("chat.yaml")
     path.write_text(f"extends: dated\nname: chat\ndata: {{path: ./datasets/chat.json}}\n{extra}", encoding="utf-8")

@@ -27,6 +27,6 @@ class ScriptedJudge:
 
 
 def item(**more: object) -> ScoredItem:
-    """An answerable item about a city."""
+    """Return an answerable item about a city."""
     given: dict[str, object] = {"id": "q1", "question": "Which city?", "answers": ("Paris",)}
     return ScoredItem(**(given | more))  # type: ignore[arg-type]

@@ -466,7 +466,7 @@ def _rate(yes: int, n: int) -> Rate:
 
 
 class Axis:
-    """Each text is a vector of its numbers."""
+    """An embedder whose vectors are the numbers of each text."""
 
     name = "acme/axis"
 

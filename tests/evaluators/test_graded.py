@@ -125,7 +125,7 @@ def test_order_agreement_has_its_expected_values(order: list[int], events: int, 
     ],
 )
 def test_order_agreement_agrees_with_scipy(order: list[int], events: int, tau: float) -> None:
-    """Tau-b is ``kendalltau`` of scipy 1.17.1: events that only one side has are tied at the end of the other."""
+    """Tau-b is ``kendalltau`` of scipy 1.17.1: events of only one side are tied at the end of the other."""
     f1 = 2 * sum(event > 0 for event in order) / (len(order) + events)
     assert order_agreement(order, events) == pytest.approx((tau + 1) / 2 * f1)
 

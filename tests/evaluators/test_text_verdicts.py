@@ -300,7 +300,6 @@ async def test_deletion_check_of_an_empty_text_is_not_scored() -> None:
 
 NUMBERS = ["threshold", "temperature", "max_tokens", "fuzzy_threshold", "time_limit_s"]
 FLAGS = ["case_sensitive", "normalize_whitespace", "word_boundary", "fuzzy_match"]
-EMBEDDED = "semantic-similarity"
 
 
 class Nothing:

@@ -1,4 +1,4 @@
-"""No secret leaves in any form; ordinary text leaves as it came."""
+"""Secrets are hidden in every encoding; ordinary text is unchanged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 @given(secret=SECRET, before=AROUND, after=AROUND)
 @example(secret="a b/c?d", before="Bearer ", after="\n")
 @example(secret="\u00e9\u00e9\u00e9\u00e9", before="", after="")
-def test_a_known_secret_does_not_pass_in_any_form(form: str, secret: str, before: str, after: str) -> None:
+def test_a_known_secret_is_hidden_in_every_encoding(form: str, secret: str, before: str, after: str) -> None:
     own = Redactor()
     own.learn(secret)
     leaked = FORMS[form](secret)
@@ -63,7 +63,7 @@ def test_a_known_secret_does_not_pass_in_any_form(form: str, secret: str, before
 
 
 @each_row("user", ["", "u", "me", "bot", "user"])
-def test_a_secret_inside_a_basic_pair_does_not_pass(user: str) -> None:
+def test_a_secret_in_basic_auth_is_hidden(user: str) -> None:
     own = Redactor()
     own.learn("canary/one+two=3")
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
@@ -73,7 +73,7 @@ def test_a_secret_inside_a_basic_pair_does_not_pass(user: str) -> None:
             assert len(own(f"x {sent} y").replace(HIDDEN, "")) <= len("x  y") + 8
 
 
-def test_named_entities_and_spaces_of_a_secret_are_known() -> None:
+def test_a_secret_with_HTML_entities_and_escapes_is_hidden() -> None:
     own = Redactor()
     own.learn('a b/c"d&e=f')
     for text in ("a&nbsp;b&sol;c&quot;d&amp;e&equals;f", "a+b%2Fc%22d%26e%3Df", 'a\tb\\/c\\"d&e=f', 'a b/c""d&e=f'):
@@ -81,7 +81,7 @@ def test_named_entities_and_spaces_of_a_secret_are_known() -> None:
 
 
 @each_row("piece", ["\\", "%25", "&amp;", "&#0000", "canaryA\\", "canaryA", "canaryA/with+slash"])
-def test_hostile_text_takes_time_that_grows_with_its_length(piece: str) -> None:
+def test_redaction_takes_linear_time(piece: str) -> None:
     own = Redactor()
     own.learn('canaryA/with+slash=="q')
     assert own.hide(piece * 20_000) == piece * 20_000
@@ -94,7 +94,7 @@ def test_hostile_text_takes_time_that_grows_with_its_length(piece: str) -> None:
         "production", "us-east-1", "openai/gpt-4o-mini", "/var/lib/data", "short", "postgresql://me@one/x",
     ],
 )  # fmt: skip
-def test_a_plain_setting_is_no_secret(value: str) -> None:
+def test_plain_settings_are_not_secrets(value: str) -> None:
     assert is_setting(value)
 
 
@@ -105,11 +105,11 @@ def test_a_plain_setting_is_no_secret(value: str) -> None:
         "http://x.example.com/?key=abcdef", "https://hooks.example.com/T0000/B0000000000000000", "two words or more",
     ],
 )  # fmt: skip
-def test_what_is_no_plain_setting_is_redacted(value: str) -> None:
+def test_other_values_are_secrets(value: str) -> None:
     assert not is_setting(value)
 
 
-def test_a_resolved_variable_is_redacted_and_a_plain_one_is_not() -> None:
+def test_a_resolved_variable_is_hidden_unless_it_is_a_plain_setting() -> None:
     environment = Environment({"A_NAME": "canary-of-a-variable-17", "B_REGION": "us-east-1", "C_TOKEN": "abcdefgh"})
     with redactor.forget_new_secrets():
         environment.resolve("${A_NAME} ${B_REGION} ${C_TOKEN}")
@@ -117,14 +117,14 @@ def test_a_resolved_variable_is_redacted_and_a_plain_one_is_not() -> None:
     assert shown == f"x {HIDDEN} us-east-1 {HIDDEN} y"
 
 
-def test_a_password_of_an_address_is_redacted_alone() -> None:
+def test_only_the_password_of_an_address_is_hidden() -> None:
     with redactor.forget_new_secrets():
         Environment({"DB": "postgres://app:CANARY%2Fpass@db/prod"}).resolve("${DB}")
         assert "CANARY" not in redact("CANARY/pass and CANARY%2Fpass and postgres://app:CANARY%2Fpass@db/prod")
 
 
 @given(secrets=some.lists(SECRET, min_size=1, max_size=4), text=some.text(max_size=60))
-def test_what_was_redacted_holds_no_secret_and_stays_as_it_is(secrets: list[str], text: str) -> None:
+def test_redacted_text_contains_no_secret(secrets: list[str], text: str) -> None:
     own = Redactor()
     for secret in secrets:
         own.learn(secret)
@@ -133,21 +133,21 @@ def test_what_was_redacted_holds_no_secret_and_stays_as_it_is(secrets: list[str]
     assert not any(secret in part for secret in secrets for part in once.split(HIDDEN))
 
 
-def test_of_two_secrets_the_longer_one_is_hidden_whole() -> None:
+def test_the_longer_of_two_secrets_is_hidden_completely() -> None:
     own = Redactor()
     own.learn("abcd")
     own.learn("abcd-efgh")
     assert own("x abcd-efgh y abcd z") == f"x {HIDDEN} y {HIDDEN} z"
 
 
-def test_learning_twice_changes_nothing() -> None:
+def test_learning_a_secret_twice_changes_nothing() -> None:
     own = Redactor()
     own.learn("wordwordword")
     own.learn("wordwordword")
     assert own("a wordwordword b") == f"a {HIDDEN} b"
 
 
-def test_a_secret_of_a_block_is_forgotten_with_it_and_an_older_one_is_not() -> None:
+def test_forget_new_secrets_forgets_only_secrets_of_the_block() -> None:
     own = Redactor()
     own.learn("older-word")
     with pytest.raises(RuntimeError), own.forget_new_secrets():
@@ -158,7 +158,7 @@ def test_a_secret_of_a_block_is_forgotten_with_it_and_an_older_one_is_not() -> N
 
 
 @each_row("short", ["", "a", "abc", "12"])
-def test_a_secret_of_three_characters_would_blank_ordinary_words(short: str) -> None:
+def test_a_secret_of_three_characters_is_not_hidden(short: str) -> None:
     own = Redactor()
     own.learn(short)
     assert own("abc 12 a word") == "abc 12 a word"
@@ -183,12 +183,12 @@ def test_a_secret_of_three_characters_would_blank_ordinary_words(short: str) -> 
         "AIzaSyA0123456789abcdefghijklmnopqrstuvw",
     ],
 )
-def test_what_looks_like_a_key_is_hidden_though_nobody_knows_it(text: str) -> None:
+def test_text_shaped_like_a_key_is_hidden(text: str) -> None:
     assert Redactor()(f"got {text}, sorry") == f"got {HIDDEN}, sorry"
 
 
 @each_row("scheme", ["Bearer", "bearer", "BEARER", "Token", "token", "Api-Key", "api-key"])
-def test_what_follows_a_scheme_of_authorization_is_hidden(scheme: str) -> None:
+def test_text_after_an_authorization_scheme_is_hidden(scheme: str) -> None:
     assert "0123456789" not in Redactor()(f"Authorization: {scheme} 0123456789abcdef.xyz==")
 
 
@@ -207,10 +207,10 @@ def test_what_follows_a_scheme_of_authorization_is_hidden(scheme: str) -> None:
         "sha256:9d1f0847494ff88f9d1f0847494ff88f",
     ],
 )
-def test_ordinary_text_passes_as_it_came(text: str) -> None:
+def test_ordinary_text_is_unchanged(text: str) -> None:
     assert Redactor()(text) == text
 
 
-def test_the_program_has_one_redactor_and_redact_is_its_voice() -> None:
+def test_redact_uses_the_redactor_of_the_program() -> None:
     redactor.learn("quite-a-secret-of-this-test")
     assert redact("x quite-a-secret-of-this-test y") == f"x {HIDDEN} y"

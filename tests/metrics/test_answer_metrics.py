@@ -78,7 +78,7 @@ def test_each_BLEU_variant_resolves_by_its_own_name() -> None:
         assert metrics.resolve(name).definition == f"bleu.{name}/1"
 
 
-def test_corpus_bleu_has_no_value_of_an_item() -> None:
+def test_corpus_BLEU_has_no_value_per_item() -> None:
     assert value("bleu.sacrebleu_corpus", ROW) is None
     assert metrics.score("bleu.sacrebleu_corpus", predictions=[], references=[]) is None
 

@@ -235,7 +235,7 @@ def test_an_empty_group_adds_no_cell() -> None:
     assert not pool.lacks(0)
 
 
-def test_lacks_tells_whether_a_finished_row_has_no_value() -> None:
+def test_lacks_reports_whether_a_finished_row_has_no_value() -> None:
     pool = fold_table([row(0, "correct", 1.0, None), row(1, "error")], 2)
     assert (pool.lacks(0), pool.lacks(1)) == (False, True)
 
@@ -328,7 +328,7 @@ def test_a_reduced_value_is_within_its_repeats_in_any_order(values: list[float],
 
 
 def test_the_mean_of_equal_repeats_is_exactly_the_value() -> None:
-    """A third of three times 0.003 is another double than 0.003."""
+    """3 * 0.003 / 3 is not the same double as 0.003."""
     assert math.fsum([0.003] * 3) / 3 != 0.003
     found = {value for value in (n / 1000 for n in range(1001)) if reduce_values([value] * 3, "mean") != value}
     assert found == set()

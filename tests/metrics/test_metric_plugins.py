@@ -41,7 +41,7 @@ def row(prediction: str | None) -> Row:
 
 
 def install(folder: Path, distribution: str, group: str, name: str, module: str, source: str) -> None:
-    """Lay a distribution with one entry point into a folder of sys.path."""
+    """Write a distribution with one entry point into a folder."""
     (folder / f"{module}.py").write_text(source, encoding="utf-8")
     info = folder / f"{distribution}-1.dist-info"
     info.mkdir()

@@ -24,7 +24,7 @@ def cases(shared: Path) -> list[Case]:
 
 
 def installed(needs: str | None) -> bool:
-    """Whether the named version is here."""
+    """Return whether the named version is installed."""
     if needs is None:
         return True
     name, _, version = needs.partition("==")

@@ -1,4 +1,4 @@
-"""The vocabulary: frozen, with no gold on the provider's side, and one rule for counting tokens."""
+"""Value classes: frozen, without gold fields for providers, and token counts."""
 
 from __future__ import annotations
 
@@ -51,27 +51,27 @@ def values() -> Iterator[type[Any]]:
 
 
 @each_row("one", list(values()))
-def test_every_value_has_only_its_own_fields_and_is_made_by_names(one: type[Any]) -> None:
+def test_every_value_has_only_declared_fields_and_takes_keywords(one: type[Any]) -> None:
     names = {field.name for field in fields(one)}
-    assert set(one.__slots__) == names, "no field of its own making"
+    assert set(one.__slots__) == names, "only declared fields"
     assert all(field.kw_only for field in fields(one)), one
     with pytest.raises(TypeError):
         one(*names)
 
 
 @each_row("one", PROVIDER_SIDE)
-def test_what_a_provider_is_handed_has_no_field_for_gold(one: type[Any]) -> None:
+def test_values_for_providers_have_no_gold_fields(one: type[Any]) -> None:
     answered = {"flags"} if one is Found else set()
-    assert GOLD & {field.name for field in fields(one)} == answered, "flags of hits say what was odd, never of the item"
+    assert GOLD & {field.name for field in fields(one)} == answered, "flags of hits describe the response, not the item"
 
 
-def test_the_item_that_is_scored_has_them() -> None:
+def test_items_have_gold_fields_and_ScoredItem_has_no_corpus() -> None:
     assert {"answers", "evidence", "question_type", "abstention", "rubric"} <= {field.name for field in fields(Item)}
     assert {"answers", "abstention", "rubric", "evidence_texts"} <= {field.name for field in fields(ScoredItem)}
     assert "corpus" not in {field.name for field in fields(ScoredItem)}, "an evaluator never sees the memory"
 
 
-def test_values_are_equal_by_what_they_say() -> None:
+def test_values_are_compared_by_content() -> None:
     def corpus(text: str) -> Corpus:
         return Corpus(id="c", sessions=(Session(id="s", turns=(Turn(id="t", text=text),)),))
 
@@ -79,7 +79,7 @@ def test_values_are_equal_by_what_they_say() -> None:
     assert len({Turn(id="t", text="x"), Turn(id="t", text="x"), Turn(id="t", text="y")}) == 2
 
 
-def test_what_may_be_left_out_is_empty_and_not_shared() -> None:
+def test_optional_fields_are_empty_and_not_shared() -> None:
     one, other = Item(id="1", position=1, corpus="c", question="q"), Item(id="2", position=2, corpus="c", question="q")
     assert one.evidence == Evidence(sessions=(), turns=())
     assert one.metadata == {} and one.metadata is not other.metadata
@@ -88,14 +88,14 @@ def test_what_may_be_left_out_is_empty_and_not_shared() -> None:
     assert Found().ids_available is True
 
 
-def test_states_are_counted_in_one_way() -> None:
+def test_states_are_scored_failed_or_neither() -> None:
     assert {str(one) for one in SCORED_STATES} == {"correct", "incorrect", "partial", "abstained"}
     assert {str(one) for one in FAILED_STATES} == {"error", "not_ready"}
     assert not SCORED_STATES & FAILED_STATES
     assert {str(one) for one in set(State) - SCORED_STATES - FAILED_STATES} == {"unsupported", "unscored", "measured"}
 
 
-def test_phases_stand_in_the_order_of_the_work() -> None:
+def test_phases_are_in_order() -> None:
     assert [str(one) for one in Phase] == ["ingest", "index", "search", "answer", "evaluate"]
 
 
@@ -113,12 +113,12 @@ def test_phases_stand_in_the_order_of_the_work() -> None:
         (" " * 8, 2),
     ],
 )
-def test_a_token_is_four_characters_or_one_of_a_script_without_spaces(text: str, tokens: int) -> None:
+def test_a_token_is_four_characters_or_one_character_of_a_script_without_spaces(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
 @given(one=some.text(), other=some.text())
-def test_no_text_has_more_tokens_apart_than_one_more_than_together(one: str, other: str) -> None:
+def test_splitting_a_text_adds_at_most_one_token(one: str, other: str) -> None:
     together, apart = count_tokens(one + other), count_tokens(one) + count_tokens(other)
     assert together <= apart <= together + 1
     assert count_tokens(one) * 4 >= token_quarters(one) > (count_tokens(one) - 1) * 4
@@ -127,7 +127,7 @@ def test_no_text_has_more_tokens_apart_than_one_more_than_together(one: str, oth
 
 
 @given(text=some.text(some.sampled_from("ab 水ส한😀")), room=some.integers(-1, 40))
-def test_the_longest_beginning_fits_and_one_character_more_does_not(text: str, room: int) -> None:
+def test_cut_to_quarters_returns_the_longest_prefix_that_fits(text: str, room: int) -> None:
     head = cut_to_quarters(text, room)
     assert text.startswith(head) and token_quarters(head) <= max(room, 0)
     assert head == text or token_quarters(text[: len(head) + 1]) > room

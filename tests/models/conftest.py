@@ -16,7 +16,7 @@ from tests.local_server import LocalServers
 
 @dataclass
 class Endpoint:
-    """A model endpoint that plays a list of answers; the last one is repeated."""
+    """A model endpoint with a list of responses; the last one is repeated."""
 
     answers: list[object]
     """a body (200), or (status, body)"""
@@ -49,7 +49,7 @@ async def plays() -> AsyncIterator[Callable[..., object]]:
 
 @pytest.fixture
 def prompt() -> Prompt:
-    """A question with a little context."""
+    """Return a short prompt with a question."""
     return Prompt(
         messages=(
             ChatMessage(role="system", content="Be short."),
@@ -61,7 +61,7 @@ def prompt() -> Prompt:
 
 @pytest.fixture
 def captured(shared: Path) -> Callable[[str], Mapping[str, object]]:
-    """A recorded exchange with a real model server."""
+    """Return a function that reads a recorded exchange with a real model server."""
 
     def read(name: str) -> Mapping[str, object]:
         tree: Mapping[str, object] = json.loads((shared / "captures" / "llama-server" / name).read_text())

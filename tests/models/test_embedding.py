@@ -33,7 +33,7 @@ def vector_of(text: str) -> list[float]:
 
 
 async def embedding(request: web.Request) -> web.Response:
-    """An endpoint that answers in reversed order, as it may."""
+    """Respond with the vectors in reversed order, which the API allows."""
     body = json.loads(await request.read())
     rows = [{"index": at, "embedding": vector_of(text)} for at, text in enumerate(body["input"])]
     usage = {"prompt_tokens": len(rows), "total_tokens": len(rows)}

@@ -1,4 +1,4 @@
-"""A distribution of its own adds a provider, an evaluator and a metric; nothing in the program changes for it."""
+"""An installed distribution adds a provider, an evaluator and a metric."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plug-in installed into a folder of its own, offline."""
+    """Install the plug-in into its own folder, offline."""
     target = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", "--no-deps"]
     subprocess.run([*pip, "--target", str(target), str(HERE)], check=True, capture_output=True)
@@ -33,7 +33,7 @@ def bench(site: Path, folder: Path, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1] if arguments[0] == "run" else done.stdout)
 
 
-def test_a_distribution_adds_a_provider_an_evaluator_and_a_metric(site: Path, tmp_path: Path) -> None:
+def test_an_installed_distribution_adds_a_provider_an_evaluator_and_a_metric(site: Path, tmp_path: Path) -> None:
     evaluators = [row["name"] for row in bench(site, tmp_path, "list", "evaluators")["evaluators"]]
     assert "shouting" in evaluators
     assert "newest" in [row["name"] for row in bench(site, tmp_path, "list", "providers")["providers"]]

@@ -1,4 +1,4 @@
-"""The file ``.env``: what a line means, and that a wrong one is told without its value."""
+"""The file ``.env``: forms of a line, and errors without values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> Path:
         ("A=x\u2028y\x0bz", {"A": "x\u2028y\x0bz"}),
     ],
 )
-def test_a_line_means(tmp_path: Path, line: str, expected: dict[str, str]) -> None:
+def test_read_dotenv_reads_each_form_of_a_line(tmp_path: Path, line: str, expected: dict[str, str]) -> None:
     path = tmp_path / ".env"
     path.write_bytes(line.encode())
     assert read_dotenv(path) == expected
@@ -56,7 +56,7 @@ def test_a_line_means(tmp_path: Path, line: str, expected: dict[str, str]) -> No
 @pytest.mark.parametrize(
     "line", ["hunter2", "1A=hunter2", "A B=hunter2", "=hunter2", "A-B=hunter2", "export=x=hunter2 y\nx"]
 )
-def test_a_line_that_assigns_nothing_is_told_without_its_value(path: Path, line: str) -> None:
+def test_an_invalid_line_is_reported_without_its_value(path: Path, line: str) -> None:
     path.write_text(f"# keys\nGOOD=1\n{line}\n", encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
         read_dotenv(path)
@@ -66,7 +66,7 @@ def test_a_line_that_assigns_nothing_is_told_without_its_value(path: Path, line:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_file_that_is_no_text_is_named(path: Path) -> None:
+def test_a_file_that_is_not_UTF_8_is_a_ConfigError(path: Path) -> None:
     path.write_bytes(b"A=\xff\n")
     with pytest.raises(ConfigError) as caught:
         read_dotenv(path)
@@ -79,7 +79,7 @@ def test_a_file_that_is_no_text_is_named(path: Path) -> None:
         st.from_regex(r"[A-Z_][A-Z0-9_]{0,9}", fullmatch=True), st.from_regex(r"[!-~]{0,12}", fullmatch=True)
     )
 )
-def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]) -> None:
+def test_written_values_are_read_back(tmp_path_factory: pytest.TempPathFactory, values: dict[str, str]) -> None:
     path = tmp_path_factory.mktemp("env") / ".env"
     path.write_text("".join(f'{name}="{value}"\n' for name, value in values.items()), encoding="utf-8")
     assert read_dotenv(path) == values

@@ -1,4 +1,4 @@
-"""What comes from outside: variables by name, secrets by name or by file, and nothing that is said twice."""
+"""Environment variables and secrets, from variables or files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def secret_file(tmp_path: Path) -> Path:
 # ---------------------------------------------------------------------- load
 
 
-def test_the_process_wins_over_the_file_and_the_file_fills_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_process_variables_override_dotenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".env").write_text("BENCH_T_ONE=file\nBENCH_T_TWO=file\n", encoding="utf-8")
     monkeypatch.setenv("BENCH_T_ONE", "process")
     monkeypatch.delenv("BENCH_T_TWO", raising=False)
@@ -43,26 +43,26 @@ def test_the_process_wins_over_the_file_and_the_file_fills_in(tmp_path: Path, mo
     assert "BENCH_T_TWO" not in os.environ
 
 
-def test_a_variable_that_is_set_and_empty_hides_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_process_variable_hides_the_one_of_dotenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".env").write_text("BENCH_T_ONE=file\n", encoding="utf-8")
     monkeypatch.setenv("BENCH_T_ONE", "")
     assert Environment.load(tmp_path).get("BENCH_T_ONE") is None
 
 
-def test_without_a_file_there_is_only_the_process(tmp_path: Path) -> None:
+def test_without_dotenv_only_process_variables_are_used(tmp_path: Path) -> None:
     environment = Environment.load(tmp_path)
     assert environment.dotenv is None
     assert dict(environment.values) == dict(os.environ)
 
 
-def test_a_named_file_is_read_in_place_of_the_workspaces(tmp_path: Path) -> None:
+def test_env_file_replaces_the_dotenv_of_the_workspace(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("BENCH_T_ONE=workspace\n", encoding="utf-8")
     (tmp_path / "other.env").write_text("BENCH_T_TWO=named\n", encoding="utf-8")
     environment = Environment.load(tmp_path, tmp_path / "other.env")
     assert (environment.get("BENCH_T_ONE"), environment.get("BENCH_T_TWO")) == (None, "named")
 
 
-def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_env_file_is_a_ConfigError(tmp_path: Path) -> None:
     gone = tmp_path / "gone.env"
     with pytest.raises(ConfigError) as caught:
         Environment.load(tmp_path, gone)
@@ -78,7 +78,7 @@ def test_an_empty_variable_counts_as_unset() -> None:
     assert environment.secret("NAME") is None
 
 
-def test_a_secret_is_shown_by_nobody_who_prints_it() -> None:
+def test_a_secret_is_hidden_when_printed() -> None:
     found = of(NAME="zebra-crossing-81").secret("NAME")
     assert found is not None
     assert found.get_secret_value() == "zebra-crossing-81"
@@ -86,7 +86,7 @@ def test_a_secret_is_shown_by_nobody_who_prints_it() -> None:
     assert redactor("key zebra-crossing-81") == "key [redacted]"
 
 
-def test_a_secret_may_stand_in_a_file(secret_file: Path) -> None:
+def test_a_secret_may_be_in_a_file(secret_file: Path) -> None:
     found = of(NAME_FILE=str(secret_file)).secret("NAME")
     assert found is not None and found.get_secret_value() == "from-a-file-4711"
     assert redactor.holds_secret("x from-a-file-4711 y")
@@ -104,32 +104,32 @@ def test_a_secret_may_stand_in_a_file(secret_file: Path) -> None:
     ],
 )
 @each_row("name", ["STORE_URL", "STORE_API_KEY"])
-def test_a_value_from_a_file_is_shown_and_hidden_as_from_the_variable(name: str, value: str, tmp_path: Path) -> None:
-    """The byte order mark and the line end of a file are none of the value."""
+def test_a_value_from_a_file_is_treated_like_the_variable(name: str, value: str, tmp_path: Path) -> None:
+    """The byte order mark and the line end of a file are not part of the value."""
     (tmp_path / "value").write_bytes(b"\xef\xbb\xbf" + value.encode() + b"\r\n")
     seen = []
     for environment in (of(**{name: value}), of(**{f"{name}_FILE": str(tmp_path / "value")})):
         text = f"connect to ${{{name}}}"
         with redactor.forget_new_secrets():
             environment.ensure(name, user="acme")
-            told = (
+            shown = (
                 environment.get(name),
                 environment.resolve(text),
                 fill_visibly(text, environment),
                 redactor(f"<{value}>"),
             )
             plain = environment.require_plain(name, user="acme", example="x")
-            seen.append((*told, plain, *environment.values_of(name.__eq__)))
+            seen.append((*shown, plain, *environment.values_of(name.__eq__)))
     assert seen[0] == seen[1]
 
 
-def test_the_variable_wins_over_its_file(secret_file: Path) -> None:
+def test_a_variable_overrides_its_file(secret_file: Path) -> None:
     environment = of(NAME="direct", NAME_FILE=str(secret_file))
     assert environment.secret("NAME") == SecretStr("direct")
     assert environment.resolve("${NAME}") == "direct"
 
 
-def test_an_empty_file_counts_as_unset(tmp_path: Path) -> None:
+def test_an_empty_secret_file_counts_as_unset(tmp_path: Path) -> None:
     (tmp_path / "empty").write_text(" \n", encoding="utf-8")
     environment = of(NAME_FILE=str(tmp_path / "empty"))
     assert environment.secret("NAME") is None
@@ -137,7 +137,7 @@ def test_an_empty_file_counts_as_unset(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_a_file_that_cannot_be_read_names_the_variable_and_the_path(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_secret_file_is_reported_with_variable_and_path(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "gone"
     if content is not None:
         path.write_bytes(content)
@@ -151,19 +151,19 @@ def test_a_file_that_cannot_be_read_names_the_variable_and_the_path(tmp_path: Pa
         )
 
 
-def test_what_is_needed_and_not_set_says_who_needs_it() -> None:
+def test_a_missing_required_secret_names_its_user() -> None:
     with pytest.raises(ConfigError) as caught:
         of().require("NAME", user="provider acme")
-    said = "provider acme needs the environment variable NAME, which is not set"
-    assert (str(caught.value), caught.value.hint) == (said, WAYS)
+    message = "provider acme needs the environment variable NAME, which is not set"
+    assert (str(caught.value), caught.value.hint) == (message, WAYS)
     assert of(NAME="given-here-1").require("NAME", user="acme").get_secret_value() == "given-here-1"
 
 
-def test_a_plain_variable_is_needed_with_an_example() -> None:
+def test_a_missing_required_variable_has_an_example() -> None:
     with pytest.raises(ConfigError) as caught:
         of().require_plain("NAME", user="model azure/x", example="https://...")
-    said = "model azure/x needs the environment variable NAME, which is not set"
-    assert (str(caught.value), caught.value.hint) == (said, "export NAME=https://...")
+    message = "model azure/x needs the environment variable NAME, which is not set"
+    assert (str(caught.value), caught.value.hint) == (message, "export NAME=https://...")
     assert of(NAME="u").require_plain("NAME", user="x", example="e") == "u"
 
 
@@ -186,18 +186,18 @@ def test_a_plain_variable_is_needed_with_an_example() -> None:
         ("", ""),
     ],
 )
-def test_names_in_upper_case_are_filled(text: str, expected: str) -> None:
+def test_resolve_replaces_upper_case_variables(text: str, expected: str) -> None:
     assert of(HOST="h", EMPTY="").resolve(text) == expected
 
 
-def test_a_value_from_a_file_fills_a_text_and_is_a_secret(tmp_path: Path) -> None:
+def test_resolve_registers_a_value_from_a_file_as_secret(tmp_path: Path) -> None:
     path = tmp_path / "token"
     path.write_text("walrus-7734\n", encoding="utf-8")
     assert of(NAME_FILE=str(path)).resolve("Bearer ${NAME}") == "Bearer walrus-7734"
     assert redactor("Bearer walrus-7734") == "Bearer [redacted]"
 
 
-def test_a_missing_variable_is_told_at_the_place_of_its_mention() -> None:
+def test_a_missing_variable_is_reported_at_its_place() -> None:
     with pytest.raises(ConfigError) as caught:
         of().resolve("x ${NAME}", where="chroma.yaml:3:5")
     assert str(caught.value) == "chroma.yaml:3:5: the environment variable NAME is not set"
@@ -205,13 +205,13 @@ def test_a_missing_variable_is_told_at_the_place_of_its_mention() -> None:
 
 
 @given(st.text(), st.text(min_size=1).filter(lambda value: value == stripped(value)))
-def test_a_value_is_never_scanned_again(around: str, value: str) -> None:
+def test_resolved_values_are_not_resolved_again(around: str, value: str) -> None:
     text = around.replace("$", "")
     assert of(NAME=value).resolve(text + "${NAME}" + text) == text + value + text
 
 
 @given(st.text())
-def test_an_escaped_text_comes_out_as_it_was(text: str) -> None:
+def test_escaped_text_is_unescaped(text: str) -> None:
     plain = text.replace("$", "")
     assert of().resolve(plain + "$${A}") == plain + "${A}"
 
@@ -219,7 +219,7 @@ def test_an_escaped_text_comes_out_as_it_was(text: str) -> None:
 # ----------------------------------------------------------------- rehearsal
 
 
-def test_a_rehearsal_notes_each_absent_name_once_and_goes_on() -> None:
+def test_a_dry_run_records_each_missing_variable_once() -> None:
     ahead = DryRunEnvironment(values={"HOST": "h"})
     assert ahead.resolve("${HOST} ${URL} ${URL} ${PORT:-1}") == "h ${URL} ${URL} 1"
     assert ahead.require("KEY", user="acme").get_secret_value() == "${KEY}"
@@ -227,13 +227,13 @@ def test_a_rehearsal_notes_each_absent_name_once_and_goes_on() -> None:
     assert ahead.unset == ["URL", "KEY", "BASE"]
 
 
-def test_two_rehearsals_share_nothing() -> None:
+def test_dry_runs_are_independent() -> None:
     one, two = DryRunEnvironment(), DryRunEnvironment()
     one.resolve("${X}")
     assert (one.unset, two.unset) == (["X"], [])
 
 
-def test_to_ensure_that_a_plain_variable_is_set_hides_it_nowhere_and_a_secret_everywhere() -> None:
+def test_ensure_hides_a_secret_but_not_a_plain_variable() -> None:
     with redactor.forget_new_secrets():
         environment = of(ACME_URL="http://ensured.test:4711", ACME_KEY="ensured-zebra-93")
         environment.ensure("ACME_URL", user="acme")
@@ -243,7 +243,7 @@ def test_to_ensure_that_a_plain_variable_is_set_hides_it_nowhere_and_a_secret_ev
             environment.ensure("NAME", user="acme")
 
 
-def test_looking_ahead_notes_once_what_is_not_set() -> None:
+def test_ensure_in_a_dry_run_records_a_missing_variable_once() -> None:
     ahead = DryRunEnvironment(values={})
     ahead.ensure("NAME", user="acme")
     ahead.ensure("NAME", user="other")

@@ -1,4 +1,4 @@
-"""What of an address may be shown: where it is and who asks, never with which password."""
+"""Addresses are shown with host and user, but without passwords."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ H = "[redacted]"
         ("gpt-4o-mini", "gpt-4o-mini"),
     ],
 )
-def test_an_address_is_shown_without_its_secrets(text: str, expected: str) -> None:
+def test_hide_secrets_hides_passwords_and_keys_in_addresses(text: str, expected: str) -> None:
     assert hide_secrets(text) == expected
 
 
@@ -38,7 +38,7 @@ WORD = st.text("abcXYZ019-_.~", min_size=1, max_size=12)
 
 
 @given(user=WORD, one=WORD, other=WORD, host=WORD)
-def test_a_new_password_of_the_same_place_shows_no_difference_and_another_place_does(
+def test_hide_secrets_hides_a_changed_password_but_shows_a_changed_host(
     user: str, one: str, other: str, host: str
 ) -> None:
     assert hide_secrets(f"postgresql://{user}:{one}@db/{host}") == hide_secrets(
@@ -54,5 +54,5 @@ def test_a_new_password_of_the_same_place_shows_no_difference_and_another_place_
         ("KEYS", True), ("PGVECTOR_URL", False), ("KEYSPACE", False), ("MONKEY_URL", False), ("LETTA_MODEL", False),
     ],
 )  # fmt: skip
-def test_a_variable_that_is_called_after_a_secret_is_one(name: str, secret: bool) -> None:
+def test_is_secret_recognizes_names_of_secrets(name: str, secret: bool) -> None:
     assert is_secret(name) is secret

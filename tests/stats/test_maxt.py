@@ -14,7 +14,7 @@ from bench.stats import significance as maxt
 
 
 def by_definition(rows: Sequence[Sequence[float]]) -> list[float]:
-    """Adjusted p values over all 2^C patterns, as the algorithm is written down."""
+    """Return adjusted p values over all 2^C patterns, directly by definition."""
     scales = [math.sqrt(sum(value * value for value in row)) or 1.0 for row in rows]
 
     def statistics(signs: Sequence[int]) -> list[float]:
@@ -36,7 +36,7 @@ def by_definition(rows: Sequence[Sequence[float]]) -> list[float]:
 
 
 def drawn(rng: random.Random, units: int, rows: int, *, shared: float = 0.0, ahead: float = 0.0) -> list[list[float]]:
-    """Rows of sums without a difference (or ``ahead``); ``shared`` is the correlation between the rows."""
+    """Return rows of sums with mean ``ahead``; ``shared`` is the correlation between the rows."""
     common = [rng.gauss(0, 1) for _ in range(units)]
     own = math.sqrt(1 - shared * shared)
     return [[ahead + shared * one + own * rng.gauss(0, 1) for one in common] for _ in range(rows)]

@@ -68,7 +68,7 @@ def test_tests_refuse_sides_of_different_length() -> None:
 
 
 def enumerated(sums: list[float]) -> float:
-    """The share of the 2^C sign patterns whose total is at least as far from 0 as the one seen."""
+    """Return the share of the 2^C sign patterns whose total is at least as far from 0 as the observed one."""
     seen = abs(math.fsum(sums))
     least = seen - 1e-12 * max(1.0, seen)
     totals = [

@@ -88,7 +88,7 @@ def test_ClusterValues_accepts_values_after_it_became_a_list() -> None:
 
 
 def parted(values: list[float], codes: list[int], rng: random.Random) -> Tally:
-    """The same numbers, some in by_cluster and some as strays."""
+    """Return the same numbers, some in clusters and some as mixed values."""
     by_cluster: dict[int, ClusterValues] = {}
     left: tuple[list[float], list[Hashable]] = ([], [])
     for value, code in zip(values, codes, strict=True):

@@ -1,4 +1,4 @@
-"""A plug-in as somebody else would write it: a provider, an evaluator and a metric, found by entry points."""
+"""An external plug-in: a provider, an evaluator and a metric, found by entry points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bench.providers import ProviderContext
 
 
 class Newest:
-    """A memory that answers with whatever came last."""
+    """A provider that returns the newest memories."""
 
     version = "1.0"
 
