@@ -1,4 +1,4 @@
-"""A memory server of a few lines whose answers a test may replace: ``MemoryStub(answers={"search": odd})``.
+"""A small memory server whose answers a test can replace: ``MemoryStub(answers={"search": changed})``.
 
 It serves the calls of ``tests.small_world.PROVIDER`` and keeps the bodies of all requests.
 """

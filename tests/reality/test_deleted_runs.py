@@ -1,4 +1,4 @@
-"""A run whose folder is deleted or replaced while it runs ends soon: nothing that it writes could be read."""
+"""A run whose folder is deleted or replaced stops soon, because its rows could no longer be read."""
 
 from __future__ import annotations
 
@@ -46,4 +46,4 @@ def test_a_run_stops_when_its_journal_is_deleted_or_replaced(
     )  # fmt: skip
     ended.set()
     assert "error: checkpoints/r/journal.sqlite: the journal was deleted or replaced during the run" in done.stderr
-    assert len(stub.asked) <= 4, "no request in flight is waited for, none is repeated"
+    assert len(stub.asked) <= 4, "the run does not wait for requests in flight and repeats none"

@@ -439,13 +439,13 @@ def test_a_log_line_without_a_checkpoint_does_not_count_as_published(ring: Keyri
 # ------------------------------------------------------------------------- false entries
 
 
-def logged_as(ring: Keyring, folder: Path, path: Path, **lies: str) -> None:
+def logged_as(ring: Keyring, folder: Path, path: Path, **false_fields: str) -> None:
     """Log a receipt with an entry whose fields differ from it."""
     document = json.loads(path.read_text())
     details = {
         "receipt_id": document["receiptId"], "receipt_sha256": digest(document),
         "items_sha256": document["perQuery"]["sha256"], "config_digest": document["configDigest"],
-        "result_digest": document["resultDigest"], "run_id": document["run"]["runId"], **lies,
+        "result_digest": document["resultDigest"], "run_id": document["run"]["runId"], **false_fields,
     }  # fmt: skip
     add(ring, folder, ReceiptLogged(index=0, at=AT, **details))
     (folder / "receipts").mkdir(exist_ok=True)
