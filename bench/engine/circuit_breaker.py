@@ -12,7 +12,7 @@ Example::
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bench.engine.outcome import Failure
@@ -78,9 +78,7 @@ class CircuitBreaker:
             self.run.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
             self.run.progress.events.append(f"{self.lane.key}: {text}")
 
-    def count_outcome(
-        self, action: str, jobs: Callable[[], Sequence[Job]], failure: Failure | None, *, items: int = 1
-    ) -> None:
+    def count_outcome(self, action: str, jobs: Sequence[Job], failure: Failure | None, *, items: int = 1) -> None:
         """Count the outcome of an action such as a search; ``failure`` is None after a success.
 
         The jobs are stopped under two conditions. At least 10 outcomes were counted, and all are the same error of a
@@ -102,4 +100,4 @@ class CircuitBreaker:
             and self._lost_items[action] > self.run.plan.request.max_error_rate * planned
         ):
             reason = f"{action}: the first {self._failures[action]} all failed with the same error, so the job stops"
-            self.stop(jobs(), Failure(kind="circuit_breaker", message=f"{reason}: {failure.message}"))
+            self.stop(jobs, Failure(kind="circuit_breaker", message=f"{reason}: {failure.message}"))

@@ -30,7 +30,7 @@ from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.external_rows import ExternalRow, Hits
 from bench.engine.items.evaluate import StoredReplies, evaluate_item
 from bench.engine.items.item_row import failed_row
-from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of, phase_row
+from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of, item_key, phase_row
 from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_models
 from bench.engine.open_lane import OpenLane, ReadyCorpus
@@ -41,7 +41,7 @@ from bench.engine.run_metadata import CodeState, run_meta
 from bench.engine.stopping import StopControl
 from bench.errors import DataError, NoAnswer
 from bench.http import Http
-from bench.journal import Event, Journal, Key, RunState
+from bench.journal import Event, Journal, RunState
 from bench.model import Completion, Hit, Item, Memory, Phase
 from bench.models import missing_answer_error, strip_reasoning
 from bench.plan import NONE, Job, Lane, Plan, make_plan
@@ -213,18 +213,18 @@ async def score_external(
             scope=RunScope(),
             resumed=False,
         )
-        (lane,) = plan.lanes
+        (planned,) = plan.lanes
         # the answers are there already: no model is opened for them
-        quiet = replace(lane, jobs=tuple(replace(job, answering=NONE) for job in lane.jobs))
-        models = open_models(replace(run, plan=replace(plan, lanes=(quiet,))))
+        without_answering = replace(planned, jobs=tuple(replace(job, answering=NONE) for job in planned.jobs))
+        models = open_models(replace(run, plan=replace(plan, lanes=(without_answering,))))
         stack.callback(models.close)
         width = request.concurrency if isinstance(request.concurrency, int) else 1
-        (open_one,) = await open_lanes(stack, run, models, width)
-        foreign = ExternalScoring(lane=open_one, rows=rows, replies=replies or {})
-        await foreign.run()
-        if foreign.unknown_places:
-            journal.append(Event(kind="unknown_ids", scope=lane.key, message=foreign.unknown_ids_note))
-        whole = len(rows) == lane.benchmark.n_selected
+        (lane,) = await open_lanes(stack, run, models, width)
+        scoring = ExternalScoring(lane=lane, rows=rows, replies=replies or {})
+        await scoring.run()
+        if scoring.unknown_places:
+            journal.append(Event(kind="unknown_ids", scope=lane.key, message=scoring.unknown_ids_note))
+        whole = len(rows) == planned.benchmark.n_selected
         await journal.set_state(RunState.COMPLETE if whole else RunState.PARTIAL)
 
 
@@ -276,15 +276,15 @@ class ExternalScoring:
         sentences = evidence_sentences(item, ready.content.turn_texts) if lane.level == "text" else None
         search, answer, failure = search_result_of(row, known, lane, sentences), None, None
         journal = self.lane.run.journal
-        journal.append(phase_row(self._key(item, lane.key, Phase.SEARCH), search, None))
+        journal.append(phase_row(item_key(lane.key, Phase.SEARCH, item), search, None))
         if row.answer is not None:
             answer = given_answer(row.answer, item, exact=lane.benchmark.scoring.compares_whole)
             failure = answer.failure
             for owner in dict.fromkeys(job.answer_owner for job in lane.jobs):
-                journal.append(phase_row(self._key(item, owner, Phase.ANSWER), answer, failure))
+                journal.append(phase_row(item_key(owner, Phase.ANSWER, item), answer, failure))
         for job in lane.jobs:
             if failure is not None:
-                journal.append(failed_row(lane, self._key(item, job.key, Phase.EVALUATE), item, failure))
+                journal.append(failed_row(lane, item_key(job.key, Phase.EVALUATE, item), item, failure))
             else:
                 await self._evaluate(job, ready, item, search, answer)
 
@@ -296,14 +296,11 @@ class ExternalScoring:
             lambda: evaluate_item(self.lane, job, ready, item, 1, search, answer, [], known_replies=replies),
             CallOwner(job.key, item.corpus),
         )
-        key = self._key(item, job.key, Phase.EVALUATE)
+        key = item_key(job.key, Phase.EVALUATE, item)
         if done.value is not None:
             self.lane.run.journal.append(done.value.journal_row(key, done))
         elif done.failure is not None:
             self.lane.run.journal.append(failed_row(self.lane.plan, key, item, done.failure))
-
-    def _key(self, item: Item, owner: str, phase: Phase) -> Key:
-        return Key(owner=owner, phase=phase, corpus=item.corpus, unit=item.id)
 
 
 def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:

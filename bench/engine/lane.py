@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -50,18 +49,18 @@ async def run_lane(build: OpenLane) -> None:
 
 
 async def _run_build(build: OpenLane, corpora: Iterator[str]) -> None:
-    if any(one.pending.unsearched for one in build.members):
+    if any(lane.pending.unsearched for lane in build.members):
         await _record_version(build)
     queue = ItemQueue(bound=build.ingest_width)
-    done, finished = anyio.create_memory_object_stream[ReadyCorpus](math.inf)
+    send_finished, receive_finished = anyio.create_memory_object_stream[ReadyCorpus](math.inf)
     async with anyio.create_task_group() as workers:
         workers.start_soon(_prepare_corpora, build, corpora, queue)
         for _ in range(min(build.width, build.open_items)):
-            workers.start_soon(_run_items, build, queue, done.clone())
+            workers.start_soon(_run_items, build, queue, send_finished.clone())
         for _ in range(min(CLEARERS, build.ingest_width)):
-            workers.start_soon(_clear_finished, build, finished.clone())
-        done.close()
-        finished.close()
+            workers.start_soon(_clear_finished, build, receive_finished.clone())
+        send_finished.close()
+        receive_finished.close()
     for lane in build.members:
         if (note := getattr(lane.models.embedders.get(lane.key), "cut_note", None)) is not None:
             lane.report_once("texts_cut", note)
@@ -98,16 +97,16 @@ async def _prepare_next(build: OpenLane, corpora: Iterator[str], queue: ItemQueu
         elif outcome is not None:
             _count_corpus(build, corpus_id, None)
             if build.runs_items:
-                outcome.open_items = sum(one.pending.count_of(corpus_id) for one in build.members)
-                outcome.all_good = not build.has_unselected_items(corpus_id)
+                outcome.open_items = sum(lane.pending.count_of(corpus_id) for lane in build.members)
+                outcome.all_good = not build.report_unselected_items(corpus_id)
                 build.namespace_free = anyio.Event()
                 await queue.put(outcome, build.items(corpus_id))
                 if build.single and not build.is_build_stopped:
                     await build.namespace_free.wait()
 
 
-async def _run_items(build: OpenLane, queue: ItemQueue, done: MemoryObjectSendStream[ReadyCorpus]) -> None:
-    async with done:
+async def _run_items(build: OpenLane, queue: ItemQueue, send_finished: MemoryObjectSendStream[ReadyCorpus]) -> None:
+    async with send_finished:
         while not build.is_build_stopped and (work := await queue.take()) is not None:
             ready, (lane, ref) = work
             await build.run.journal.wait_for_room()
@@ -117,18 +116,18 @@ async def _run_items(build: OpenLane, queue: ItemQueue, done: MemoryObjectSendSt
             if not ready.all_good:
                 build.unfinished.add(ready.corpus_id)
             if not ready.open_items and (ready.all_good or build.single):
-                done.send_nowait(ready.closed())
+                send_finished.send_nowait(ready.closed())
         if build.is_build_stopped:
             build.namespace_free.set()
             # nothing takes the waiting corpora any more, so nothing may wait for that
             queue.drop()
 
 
-async def _clear_finished(build: OpenLane, finished: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
+async def _clear_finished(build: OpenLane, receive_finished: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
     """Clear each corpus whose items have all ended, while other items still run."""
     wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
-    async with finished:
-        async for ready in finished:
+    async with receive_finished:
+        async for ready in receive_finished:
             if wanted and ready.held and not build.is_build_stopped:
                 # a crash after the clear must find every result: an empty namespace must not be searched again
                 await build.run.journal.flush()
@@ -177,9 +176,7 @@ async def _record_failed_corpus(build: OpenLane, corpus_id: str, failure: Failur
 
 def _count_corpus(build: OpenLane, corpus_id: str, failure: Failure | None) -> None:
     for lane in build.members:
-        lane.breaker.count_outcome(
-            "corpus", partial(getattr, lane.plan, "jobs"), failure, items=lane.pending.count_of(corpus_id)
-        )
+        lane.breaker.count_outcome("corpus", lane.plan.jobs, failure, items=lane.pending.count_of(corpus_id))
 
 
 async def _single_namespace_order(build: OpenLane) -> list[str]:

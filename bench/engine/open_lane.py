@@ -213,8 +213,8 @@ class OpenLane:
         owned = ((hit, self.ownership.owner_of(hit, corpus_namespace, anonymized)) for hit in hits)
         return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
 
-    async def _is_lent(self, corpus_id: str) -> bool:
-        """Return True if another run still searches the memories of the corpus; this is also reported as an event."""
+    async def _report_if_lent(self, corpus_id: str) -> bool:
+        """If another run still searches the memories of the corpus, report this as an event; return True if so."""
         lent_to = await borrowers(self.run.folder)
         if not lent_to or not CorpusState.of(await self.run.journal.corpus(self.key, corpus_id)).is_ready:
             return False
@@ -225,10 +225,10 @@ class OpenLane:
         )
         return True
 
-    def has_unselected_items(self, corpus_id: str) -> bool:
-        """Return True if the corpus has open items that this retry does not run, so that its memories must be kept.
+    def report_unselected_items(self, corpus_id: str) -> bool:
+        """Report the number of the corpus's open items that this retry does not run; return True if there are any.
 
-        The number of these items is also reported as an event.
+        The memories of such a corpus must be kept.
         """
         left = sum(one.pending.left_out.get(corpus_id, 0) for one in self.members)
         if left:
@@ -297,7 +297,7 @@ class OpenLane:
 
         A failure is recorded as an event and does not stop the run.
         """
-        if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
+        if not self.provider.capabilities.clear or await self._report_if_lent(corpus_id):
             return
         call_owner = CallOwner(self.key, corpus_id, space.attempt)
         clear = partial(self.provider.clear, space)

@@ -245,10 +245,10 @@ async def extended_plan(
     new = run_meta(plan, meta.run_id, CodeState())
     async with Journal.resume(path) as journal:
         extra = {**meta.extra, EXTRA_KEY: new.extra[EXTRA_KEY]}
-        kept = {"versions": meta.versions, "code_state": meta.code_state, "created_at": meta.created_at}
+        unchanged = {"versions": meta.versions, "code_state": meta.code_state, "created_at": meta.created_at}
         sizes = {"before": {lane.key: lane.benchmark.n_selected for lane in before.running}}
         journal.append(Event(kind="extended", data=sizes))
-        await journal.replan(replace(new, extra=extra, **kept))  # type: ignore[arg-type]
+        await journal.replan(replace(new, extra=extra, **unchanged))  # type: ignore[arg-type]
         await journal.set_state(RunState.PAUSED, "extended")
     return path, plan
 

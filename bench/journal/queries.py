@@ -306,7 +306,7 @@ def holder_of(rows: Iterable[Sequence[Any]]) -> LeaseRow | None:
 
 
 async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Phase) -> Finished:
-    """Return the items or corpora for which a phase of an owner succeeded.
+    """Return the items for which a phase of an owner succeeded.
 
     Each id is in the form that ``clean`` returns.
     """
@@ -318,23 +318,16 @@ async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Pha
     return Finished({1: frozenset(json.loads(first)), **{epoch: frozenset(found) for epoch, found in later.items()}})
 
 
-async def read_latest(
-    connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool
-) -> dict[Key, JournaledPhase]:
-    """Return the latest attempt of each key; a key that has no attempt is not in the result.
-
-    If ``payloads`` is True, the large values are loaded too; otherwise the attempts have references to them.
-    """
-    asked = list(keys)
-    question = to_json([[clean(k.owner), PHASES[k.phase], clean(k.corpus), clean(k.unit), k.epoch] for k in asked])
-    found: dict[Key, JournaledPhase] = {}
-    for place, attempt, outcome, *rest, _ in await connection.execute_fetchall(READ["load"], (question,)):
-        entry = entry_of(asked[place], attempt, outcome, EntryColumns(*rest))
-        if payloads and entry.payloads:
-            values = {name: await read_payload(connection, str(ref)) for name, ref in entry.payloads.items()}
-            entry = replace(entry, payloads=values)
-        found[asked[place]] = entry
-    return found
+async def read_latest(connection: aiosqlite.Connection, key: Key) -> JournaledPhase | None:
+    """Return the latest attempt of a key with its large values; None if the key has no attempt."""
+    wanted = to_json([[clean(key.owner), PHASES[key.phase], clean(key.corpus), clean(key.unit), key.epoch]])
+    row = next(iter(await connection.execute_fetchall(READ["load"], (wanted,))), None)
+    if row is None:
+        return None
+    _, attempt, outcome, *columns, _ = row
+    entry = entry_of(key, attempt, outcome, EntryColumns(*columns))
+    values = {name: await read_payload(connection, str(ref)) for name, ref in entry.payloads.items()}
+    return replace(entry, payloads=values)
 
 
 class EntryColumns(NamedTuple):

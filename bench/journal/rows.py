@@ -88,7 +88,7 @@ class CorpusKind(StrEnum):
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """The identity of a phase row; ``unit`` is an item, or the corpus itself for ``ingest`` and ``index``."""
+    """The identity of a phase row; ``unit`` is the id of an item."""
 
     owner: str
     phase: Phase

@@ -16,7 +16,7 @@ Example::
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
@@ -45,7 +45,6 @@ from bench.journal.queries import (
     READ,
     phase_outcome,
     read_corpus,
-    read_counts,
     read_finished,
     read_head,
     read_latest,
@@ -260,20 +259,20 @@ class Journal:
     # ------------------------------------------------------------------ reading, for resume
 
     async def finished(self, owner: str, phase: Phase) -> Finished:
-        """Return the items or corpora for which a phase of an owner succeeded.
+        """Return the items for which a phase of an owner succeeded.
 
         This scans the rows of the phase: about 0.3 us per item.
         """
         with sqlite_errors_reported(self.path):
             return await read_finished(self._reading, owner, phase)
 
-    async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, JournaledPhase]:
-        """Return the latest attempt of each key, successful or not; a key without an attempt is not in the result.
+    async def load(self, key: Key) -> JournaledPhase | None:
+        """Return the latest attempt of a key, successful or not; None if there is no attempt.
 
-        Calls and verdicts are not included; large values only if ``payloads`` is True. Pass at most a few hundred keys.
+        Large values are included, but not calls and verdicts.
         """
         with sqlite_errors_reported(self.path):
-            return await read_latest(self._reading, keys, payloads=payloads)
+            return await read_latest(self._reading, key)
 
     async def verdict_history(self, key: Key) -> list[Verdict]:
         """Return the verdicts of every attempt of an evaluate phase, the newest attempt first.
@@ -287,14 +286,6 @@ class Journal:
         """Return the rows of every attempt to prepare a corpus, in order, without rows copied by a merge."""
         with sqlite_errors_reported(self.path):
             return await read_corpus(self._reading, lane, corpus)
-
-    async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count the attempts of all phases by (phase, outcome).
-
-        This scans the tables, so call it only at the start of a process.
-        """
-        with sqlite_errors_reported(self.path):
-            return await read_counts(self._reading)
 
     async def spending(self) -> tuple[Decimal, int]:
         """Return the total cost of all calls in USD, and the number of successful calls whose cost is unknown."""

@@ -64,16 +64,17 @@ async def test_any_text_can_be_stored_and_is_read_back_unchanged(tmp_path: Path,
         journal.append(entry)
         journal.append(failed("q2", message=text))
         await journal.flush()
-        found = await journal.load([entry.key])
-    assert found[entry.key].data == {"text": text}
-    assert found[entry.key].payloads == entry.payloads
+        found = await journal.load(entry.key)
+    assert found is not None
+    assert found.data == {"text": text}
+    assert found.payloads == entry.payloads
 
 
 async def test_an_id_with_a_lone_surrogate_is_found_by_load(tmp_path: Path) -> None:
     entry = search("q\ud800")
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(entry)
-        assert entry.key in await journal.load([entry.key])
+        assert await journal.load(entry.key) is not None
 
 
 async def test_append_durable_returns_after_the_commit(tmp_path: Path) -> None:
@@ -135,7 +136,8 @@ async def test_durable_counts_only_committed_rows(tmp_path: Path) -> None:
         assert journal.durable == {}
         await journal.flush()
         assert journal.durable == {(Phase.SEARCH, "ok"): 1, (Phase.EVALUATE, "timeout"): 1, (Phase.INGEST, "ok"): 1}
-        assert await journal.counts() == journal.durable
+    async with Reader.open(tmp_path / "run") as reader:
+        assert await reader.counts() == journal.durable
 
 
 async def test_a_canceled_journal_commits_its_pending_rows(tmp_path: Path) -> None:
@@ -231,8 +233,9 @@ async def test_a_dropped_payload_is_stored_again_by_the_next_row_with_it(tmp_pat
         await journal.append_durable(search("q1"))
         await journal.drop_payloads()
         await journal.append_durable(search("q1"))
-        found = await journal.load([search("q1").key])
-    assert found[search("q1").key].payloads == search("q1").payloads
+        found = await journal.load(search("q1").key)
+    assert found is not None
+    assert found.payloads == search("q1").payloads
 
 
 async def test_a_secret_in_an_error_message_is_not_stored(tmp_path: Path) -> None:
@@ -294,16 +297,16 @@ async def test_finished_contains_only_ok_units_with_their_epochs(tmp_path: Path)
         assert len(await journal.finished("unknown", Phase.SEARCH)) == 0
 
 
-async def test_load_returns_the_latest_attempt_of_the_requested_keys_only(tmp_path: Path) -> None:
+async def test_load_returns_the_latest_attempt_of_a_key(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         journal.append(search("q1", outcome="timeout", data={}, payloads={}))
         journal.append(search("q1"))
         journal.append(search("q2"))
         await journal.flush()
-        requested = [search("q1").key, search("q9").key]
-        found = await journal.load(requested, payloads=False)
-        assert list(found) == [requested[0]]
-        assert (found[requested[0]].attempt, found[requested[0]].ok) == (2, True)
+        found = await journal.load(search("q1").key)
+        assert found is not None
+        assert (found.attempt, found.ok) == (2, True)
+        assert await journal.load(search("q9").key) is None
 
 
 async def test_corpus_rows_are_read_back_in_order_with_the_ids_of_the_provider(tmp_path: Path) -> None:
@@ -330,4 +333,6 @@ async def test_load_finds_a_failed_unit_by_an_equal_key(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "run", meta()) as journal:
         await journal.append_durable(failed("q1"))
         key = Key(owner=JOB, phase=Phase.EVALUATE, corpus="c1", unit="q1")
-        assert (await journal.load([key]))[key].outcome == "timeout"
+        found = await journal.load(key)
+        assert found is not None
+        assert found.outcome == "timeout"

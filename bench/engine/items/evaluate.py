@@ -20,7 +20,7 @@ from decimal import Decimal
 from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.items.deletion import MISSING
 from bench.engine.items.item_row import item_data, item_payload, row_of
-from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets
+from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets, item_key
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.run_context import Attempt
 from bench.errors import EvaluatorFailed
@@ -76,29 +76,27 @@ async def evaluate_item(
     if benchmark.config.evaluation.methods:
         configured = [evaluator_for(one, item) for one in configured]
     evaluators = [one for one in configured if answer is not None or not needs_answer(one)]
-    known, once = known_replies, None
+    memoized_judge = None
     if judge is not None:
         limit = judge_tokens(benchmark, lane.run.plan.request)
-        known = known or await _stored(lane, job, item, epoch, evaluators)
-        once = MemoizedJudge(judge=judge, memo=memo, stored=known, max_tokens=limit, epoch=epoch)
+        known = known_replies or await _earlier_replies(lane, job, item, epoch, evaluators)
+        memoized_judge = MemoizedJudge(judge=judge, memo=memo, known_replies=known, max_tokens=limit, epoch=epoch)
     corrected_text = benchmark.corrected_answer(item.id) if lane.run.scope.is_rescore and answer is not None else None
-    n_known = len(memo)
+    n_memo = len(memo)
     verdicts: list[Verdict] = []
     corrected: dict[str, float | None] | None = None
     with recording() as calls:
         if search.reason != MISSING:
-            verdicts = await _verdicts(evaluators, ready, item, search, answer, once)
+            verdicts = await _verdicts(evaluators, ready, item, search, answer, memoized_judge)
             if corrected_text is not None:
                 other_item = replace(item, answers=(corrected_text,))
-                other_judge = None if once is None else replace(once, stored={}, prompts=[])
+                other_judge = None if memoized_judge is None else replace(memoized_judge, known_replies={}, prompts=[])
                 others = await _verdicts(evaluators, ready, other_item, search, answer, other_judge)
                 state = _state(evaluators, others, other_item, search)
                 other_row = row_of(lane.plan, other_item, epoch, search, answer, others, state=state, judging=())
                 corrected = values(benchmark.scoring.metrics, other_row) if others else None
-    spent = tuple(calls)
-    replies = [reply for _, _, reply in memo[n_known:] if reply.flags] if len(memo) > n_known else []
-    if replies:
-        spent = (*spent, *_replayed(replies))
+    replies = [reply for _, _, reply in memo[n_memo:] if reply.flags]
+    spent = (*calls, *[_replayed(reply) for reply in replies if CACHED in reply.flags])
     state = _state(evaluators, verdicts, item, search)
     row = row_of(lane.plan, item, epoch, search, answer, verdicts, state=state, judging=spent)
     return ItemEvaluation(
@@ -107,8 +105,8 @@ async def evaluate_item(
         corrected=corrected,
         values=values(benchmark.scoring.metrics, row),
         flags=_flags(replies, verdicts),
-        saved_usd=_saved(replies) if replies else None,
-        judge_prompts=() if once is None else once.prompts,
+        saved_usd=_saved(replies),
+        judge_prompts=() if memoized_judge is None else memoized_judge.prompts,
         not_sent=_not_sent(lane, ready, item, row),
     )
 
@@ -126,7 +124,7 @@ async def _verdicts(
     Raises:
         EvaluatorFailed: an evaluator returned something other than a verdict.
     """
-    scored, text = scored_item(ready, item, search.stored), "" if answer is None else answer.text
+    scored, text = scored_item(ready, item, search.listed), "" if answer is None else answer.text
     verdicts: list[Verdict] = []
     for evaluator in evaluators:
         own_judge = None if judge is None else judge.for_evaluator(evaluator)
@@ -140,14 +138,14 @@ async def _verdicts(
     return verdicts
 
 
-def scored_item(ready: ReadyCorpus, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
+def scored_item(ready: ReadyCorpus, item: Item, listed: tuple[str, ...] | None = None) -> ScoredItem:
     """Return the part of an item that evaluators may see.
 
-    ``stored`` has all stored texts that the provider lists. If it is given, the evidence texts are all turns of the
+    ``listed`` has all stored texts that the provider lists. If it is given, the evidence texts are all turns of the
     evidence sessions instead of only the evidence turns.
     """
     texts, turns = ready.content.turn_texts, item.evidence.turns
-    if stored is not None:
+    if listed is not None:
         sessions = [one for one in ready.content.corpus.sessions if one.id in item.evidence.sessions]
         turns = tuple(turn.id for session in sessions for turn in session.turns)
     return ScoredItem(
@@ -161,7 +159,7 @@ def scored_item(ready: ReadyCorpus, item: Item, stored: tuple[str, ...] | None =
         choice_answer=item.choice_answer,
         rubric=item.rubric,
         deletion=item.deletion,
-        stored=stored,
+        stored=listed,
         evidence_texts=tuple(texts[turn] for turn in turns if turn in texts),
         metadata=item.metadata,
         refusals=ready.lane.plan.benchmark.config.abstention.phrases,
@@ -187,21 +185,19 @@ def _not_sent(lane: OpenLane, ready: ReadyCorpus, item: Item, row: Row) -> tuple
     return tuple(name for name in row.relevant if name not in sent)
 
 
-def _replayed(replies: Sequence[Completion]) -> list[Call]:
-    """Return a call without cost for each cached reply, so that its tokens count; the call log has no such call."""
-    return [
-        Call(
-            endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
-            model=reply.model, usage=reply.usage, cost_usd="0",
-        )
-        for reply in replies
-        if CACHED in reply.flags
-    ]  # fmt: skip
+def _replayed(reply: Completion) -> Call:
+    """Return a call without cost for a cached reply, so that its tokens count; the call log has no such call."""
+    return Call(
+        endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
+        model=reply.model, usage=reply.usage, cost_usd="0",
+    )  # fmt: skip
 
 
 def _flags(replies: Sequence[Completion], verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    unread = [NO_CHOICE] if any(one.reason == NO_CHOICE for one in verdicts) else []
-    return tuple(dict.fromkeys([*(flag for reply in replies for flag in reply.flags), *unread]))
+    flags = [flag for reply in replies for flag in reply.flags]
+    if NO_CHOICE in [one.reason for one in verdicts]:
+        flags.append(NO_CHOICE)
+    return tuple(dict.fromkeys(flags))
 
 
 def _saved(replies: Sequence[Completion]) -> str | None:
@@ -244,7 +240,7 @@ class ItemEvaluation:
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
             | ({"flags": list(self.flags)} if self.flags else {})
             | ({"saved_usd": self.saved_usd} if self.saved_usd is not None else {}),
-            times_us=done.times_us if not self.flags or UNTIMED.isdisjoint(self.flags) else {},
+            times_us=done.times_us if UNTIMED.isdisjoint(self.flags) else {},
             calls=done.calls,
             state=self.row.state,
             labels=self.row.labels,
@@ -260,7 +256,7 @@ class MemoizedJudge:
 
     judge: Judge
     memo: Memo
-    stored: StoredReplies = field(default_factory=dict)
+    known_replies: StoredReplies = field(default_factory=dict)
     evaluator: str = ""
     """name of the evaluator that calls the judge"""
     max_tokens: int | None = None
@@ -277,7 +273,7 @@ class MemoizedJudge:
         return MemoizedJudge(
             judge=self.judge,
             memo=self.memo,
-            stored=self.stored,
+            known_replies=self.known_replies,
             evaluator=evaluator.name,
             max_tokens=self.max_tokens,
             epoch=self.epoch,
@@ -292,13 +288,15 @@ class MemoizedJudge:
         name = self.judge.name
         reply = next((known for judge, sent, known in self.memo if judge == name and sent == prompt), None)
         if reply is None:
-            reply = self.stored.get((self.evaluator, prompt.template_sha256))
+            reply = self.known_replies.get((self.evaluator, prompt.template_sha256))
             reply = completion_without_secrets(await self.judge.ask(prompt)) if reply is None else reply
             self.memo.append((name, prompt, reply))
         return reply
 
 
-async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> StoredReplies:
+async def _earlier_replies(
+    lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]
+) -> StoredReplies:
     """In a rescore, return the judge's earlier replies on this answer; in any other run, return an empty mapping.
 
     If the same prompt was sent twice, the newest reply is returned. If two evaluators have the same name, their replies
@@ -307,7 +305,7 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
     if not lane.run.scope.is_rescore:
         return {}
     named = Counter(one.name for one in evaluators)
-    key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+    key = item_key(job.key, Phase.EVALUATE, item, epoch)
     return stored_replies(one for one in await lane.run.journal.verdict_history(key) if named[one.evaluator] == 1)
 
 

@@ -21,13 +21,12 @@ from bench.datasets import ItemRef
 from bench.engine.items.answer import answer_item
 from bench.engine.items.evaluate import Memo, evaluate_item
 from bench.engine.items.item_row import failed_row
-from bench.engine.items.phase_results import AnswerResult, SearchResult, phase_row
+from bench.engine.items.phase_results import AnswerResult, SearchResult, item_key, phase_row
 from bench.engine.items.search import search_item
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.engine.run_context import Attempt, CallOwner
 from bench.events import bind
-from bench.journal import JournaledPhase, Key
 from bench.model import Call, Item, Phase
 from bench.plan import NONE, Job
 from bench.values import dataclass
@@ -68,7 +67,8 @@ class ItemEpoch:
         """Run the phases that are not finished yet; return True if afterwards all are finished and none failed."""
         search = await self._search()
         if not isinstance(search, SearchResult):
-            return self._record_failure(search, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
+            self._record_failure(search, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
+            return False
         if self.lane.last is Phase.SEARCH:
             return False
         models = self.lane.plan.answering_models
@@ -81,15 +81,17 @@ class ItemEpoch:
 
     async def _answer_and_evaluate(self, model: str, search: SearchResult) -> bool:
         """Run the answer phase of one model, then the evaluate phase of each of its jobs."""
-        open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._is_evaluated(job)]
+        model_jobs = self.lane.plan.jobs_of(model)
+        open_jobs = [job for job in model_jobs if not self._is_evaluated(job)]
         jobs = [job for job in open_jobs if job.key not in self.lane.breaker.stopped_jobs]
         if not jobs:
             return not open_jobs
         answer: AnswerResult | None = None
         if model != NONE:
-            answered = await self._answer(model, jobs[0].answer_owner, search)
+            answered = await self._answer(model, model_jobs, search)
             if not isinstance(answered, AnswerResult):
-                return self._record_failure(answered, jobs, concerns=self.lane.plan.jobs_of(model))
+                self._record_failure(answered, jobs, concerns=model_jobs)
+                return False
             answer = answered
         if self.lane.last is Phase.ANSWER:
             return False
@@ -103,9 +105,9 @@ class ItemEpoch:
     # ---- the phases: each returns its result, a failure, or None when the lane is stopped
 
     async def _search(self) -> SearchResult | Failure | None:
-        key = self._key(self.lane.key, Phase.SEARCH)
+        key = item_key(self.lane.key, Phase.SEARCH, self.item, self.epoch)
         if (self.item.id, self.epoch) in self.lane.pending.searched:
-            row = await self._load(key)
+            row = await self.lane.run.journal.load(key)
             known = SearchResult.of(row) if row is not None else None
             if known is not None:
                 return known
@@ -118,14 +120,16 @@ class ItemEpoch:
         if result is not None:
             result = result.timed(done.times_us).billed(done.calls)
             self.lane.count_search(empty=not result.hits)
-        self.lane.breaker.count_outcome("search", lambda: self.lane.plan.jobs, done.failure)
+        self.lane.breaker.count_outcome("search", self.lane.plan.jobs, done.failure)
         self.lane.run.journal.append(phase_row(key, result, done.failure, times_us=done.times_us, calls=done.calls))
         return result if result is not None else done.failure
 
-    async def _answer(self, model: str, owner: str, search: SearchResult) -> AnswerResult | Failure | None:
-        key = self._key(owner, Phase.ANSWER)
+    async def _answer(self, model: str, jobs: Sequence[Job], search: SearchResult) -> AnswerResult | Failure | None:
+        """Run the answer phase of one model; ``jobs`` has all jobs that use this model."""
+        owner = jobs[0].answer_owner
+        key = item_key(owner, Phase.ANSWER, self.item, self.epoch)
         if (self.item.id, self.epoch) in self.lane.pending.answered[owner]:
-            row = await self._load(key)
+            row = await self.lane.run.journal.load(key)
             if row is not None:
                 known = AnswerResult.of(row)
                 return known if known.failure is None else known.failure
@@ -138,7 +142,7 @@ class ItemEpoch:
             return None
         result = done.value.timed(done.times_us) if done.value is not None else None
         failure = done.failure if result is None else result.failure
-        self.lane.breaker.count_outcome(f"answer of {model}", lambda: self.lane.plan.jobs_of(model), failure)
+        self.lane.breaker.count_outcome(f"answer of {model}", jobs, failure)
         self.lane.run.journal.append(phase_row(key, result, failure, times_us=done.times_us, calls=done.calls))
         return result if failure is None else failure
 
@@ -153,14 +157,12 @@ class ItemEpoch:
         )
         if done is None:
             return False
-
-        def same_judge() -> list[Job]:
-            return [one for one in self.lane.plan.jobs if one.judge == job.judge]
-
+        same_judge = [one for one in self.lane.plan.jobs if one.judge == job.judge]
         self.lane.breaker.count_outcome(f"evaluation by {job.judge}", same_judge, done.failure)
         if done.value is None:
-            return self._record_failure(done.failure, [job], concerns=same_judge(), calls=done.calls)
-        key = self._key(job.key, Phase.EVALUATE)
+            self._record_failure(done.failure, [job], concerns=same_judge, calls=done.calls)
+            return False
+        key = item_key(job.key, Phase.EVALUATE, self.item, self.epoch)
         self.lane.run.journal.append(done.value.journal_row(key, done, self.lane.run.scope.generation))
         return True
 
@@ -175,13 +177,10 @@ class ItemEpoch:
 
     # ---- the journal
 
-    async def _load(self, key: Key) -> JournaledPhase | None:
-        return (await self.lane.run.journal.load([key])).get(key)
-
     def _record_failure(
         self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job], calls: Sequence[Call] = ()
-    ) -> bool:
-        """Record the item as failed for these jobs, and return False.
+    ) -> None:
+        """Record the item as failed for these jobs.
 
         If ``failure`` is None because the run stops, record nothing, so that the item stays pending. A failure that
         would repeat for every item stops the jobs in ``concerns``.
@@ -189,18 +188,14 @@ class ItemEpoch:
         if failure is not None:
             for job in jobs:
                 if not self._is_evaluated(job):
-                    key = self._key(job.key, Phase.EVALUATE)
+                    key = item_key(job.key, Phase.EVALUATE, self.item, self.epoch)
                     row = failed_row(self.lane.plan, key, self.item, failure)
                     self.lane.run.journal.append(replace(row, calls=tuple(calls)))
             if failure.stops_lane:
                 self.lane.breaker.stop(concerns, failure)
-        return False
 
     def _is_evaluated(self, job: Job) -> bool:
         return (self.item.id, self.epoch) in self.lane.pending.evaluated[job.key]
-
-    def _key(self, owner: str, phase: Phase) -> Key:
-        return Key(owner=owner, phase=phase, corpus=self.item.corpus, unit=self.item.id, epoch=self.epoch)
 
 
 async def _run_together(acts: Sequence[Callable[[], Awaitable[bool]]]) -> bool:
@@ -233,5 +228,5 @@ async def record_failed_item(lane: OpenLane, ref: ItemRef, failure: Failure) -> 
                 return
             await lane.run.journal.wait_for_room()
             if (item.id, epoch) not in lane.pending.evaluated[job.key]:
-                key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+                key = item_key(job.key, Phase.EVALUATE, item, epoch)
                 lane.run.journal.append(failed_row(lane.plan, key, item, failure))

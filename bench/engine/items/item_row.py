@@ -14,7 +14,7 @@ from functools import cache
 
 from bench.datasets import gold_ids
 from bench.datasets.rows.row_values import scalar_text
-from bench.engine.items.phase_results import AnswerResult, SearchResult
+from bench.engine.items.phase_results import AnswerResult, SearchResult, item_key
 from bench.engine.outcome import Failure
 from bench.journal import JournaledPhase, Key
 from bench.metrics.latency import UNTIMED_PART
@@ -117,7 +117,7 @@ def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
         item = dataset.item(ref)
         for job in lane.jobs:
             for epoch in range(1, lane.benchmark.epochs + 1):
-                key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+                key = item_key(job.key, Phase.EVALUATE, item, epoch)
                 yield failed_row(lane, key, item, failure)
 
 

@@ -57,7 +57,7 @@ class JudgeCell:
             return len(self._answered)
         prompts = {prompt.sha256 for prompt in self.plan.lanes[0].benchmark.prompts.judges.all}
         known = (self.replies.get(row.item, {}) for row in self._answered)
-        return sum(any(digest in prompts for _, digest in each) for each in known)
+        return sum(any(digest in prompts for _, digest in replies) for replies in known)
 
     @property
     def n_asked(self) -> int:
@@ -91,7 +91,7 @@ async def judge_cell(plan: Plan, rows: Sequence[ExternalRow], *, run: tuple[Path
     around = plan.workspace / FOLDER / answers
     folder = around / _digest(plan.digest)
     corpora = {row.item: lane.benchmark.dataset.find(row.item).corpus for row in rows}
-    sources = [(each, job.key) for each in sorted(around.glob("*"))]
+    sources = [(earlier, job.key) for earlier in sorted(around.glob("*"))]
     if run is not None:
         sources.append((run[0], f"{run[1]}|{job.judge}"))
     whole = await _is_whole(folder)

@@ -27,7 +27,7 @@ from bench.events import redactor
 from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK
 from bench.metrics.answers.text import occurs
-from bench.model import Call, Completion, Hit, Item
+from bench.model import Call, Completion, Hit, Item, Phase
 from bench.models import missing_answer_error, strip_reasoning
 from bench.models.answer_text import (
     CONTRADICTS,
@@ -117,7 +117,7 @@ class SearchResult:
     requested: int
     returned: int
     unmapped: int = 0
-    stored: tuple[str, ...] | None = None
+    listed: tuple[str, ...] | None = None
     """all stored texts that the provider lists for the item's history; None if they were not read"""
     beyond: tuple[tuple[str, ...], ...] = ()
     """like ``retrieved``, for the hits after the k-th; only for a provider whose hits are not cut at k"""
@@ -168,7 +168,7 @@ class SearchResult:
 
     @property
     def payloads(self) -> dict[str, object]:
-        listed = {} if self.stored is None else {"stored": list(self.stored)}
+        listed = {} if self.listed is None else {"stored": list(self.listed)}
         return {"hits": [_hit_to_json(hit) for hit in self.hits], **listed}
 
     @classmethod
@@ -178,14 +178,14 @@ class SearchResult:
         if hits is None:
             return None
         data, measured = cast("SearchData", entry.data), cast("SearchMeasured", entry.measured)
-        retrieved, stored = data["retrieved"], cast("list[str] | None", entry.payloads.get("stored"))
+        retrieved, listed = data["retrieved"], cast("list[str] | None", entry.payloads.get("stored"))
         return cls(
             hits=tuple(map(_hit_from_json, cast("list[StoredHit]", hits))),
             retrieved=None if retrieved is None else tuple(map(tuple, retrieved)),
             requested=data["requested"],
             returned=data["returned"],
             unmapped=data["unmapped"],
-            stored=None if stored is None else tuple(stored),
+            listed=None if listed is None else tuple(listed),
             beyond=tuple(map(tuple, data.get("beyond", ()))),
             flags=tuple(data["flags"]),
             reason=data["reason"],
@@ -358,6 +358,11 @@ class AnswerResult:
             flags=tuple(measured.get("flags", ())),
             times_us=entry.times_us,
         )
+
+
+def item_key(owner: str, phase: Phase, item: Item, epoch: int = 1) -> Key:
+    """Return the key of an item's journal rows for a phase; ``owner`` is the key of a lane or job."""
+    return Key(owner=owner, phase=phase, corpus=item.corpus, unit=item.id, epoch=epoch)
 
 
 def phase_row(

@@ -52,7 +52,7 @@ async def search_item(lane: OpenLane, ready: ReadyCorpus, item: Item) -> SearchR
             f"{lane.provider.name} returned hits that cannot be mapped to memories: there are no retrieval metrics; "
             "correct search.response.id_from, or write id_from: none",
         )
-    return replace(result, stored=await listed_texts(lane, ready, item)) if lane.lists_stored else result
+    return replace(result, listed=await listed_texts(lane, ready, item)) if lane.lists_stored else result
 
 
 def _service_flags(result: SearchResult) -> list[str]:
