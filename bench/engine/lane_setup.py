@@ -2,9 +2,9 @@
 
 Example::
 
-    for one in await open_lanes(stack, run, models, width):
-        if not one.plan.shares:
-            await run_lane(one)
+    for lane in await open_lanes(stack, run, models, width):
+        if not lane.plan.shares:
+            await run_lane(lane)
 """
 
 from __future__ import annotations
@@ -50,14 +50,23 @@ async def open_lanes(stack: AsyncExitStack, run: RunContext, models: OpenModels,
         lane.key: await PendingItems.of(run.journal, lane, last=last, scope=run.scope, stopping=run.stopping)
         for lane in running
     }
+    events = await _earlier_events(run)
     unsearched = {lane.build for lane in running if pending_by_lane[lane.key].unsearched}
     opened: dict[str, OpenLane] = {}
     for lane in running:
         # stored results need no memory system: none is opened, no key asked for, no container started
-        stored = run.scope.copy_rows is not None and lane.build not in unsearched
+        is_searched = run.scope.copy_rows is not None and lane.build not in unsearched
         builder = opened.get(lane.shares)
         one = await open_lane(
-            stack, run, lane, models, width, pending=pending_by_lane[lane.key], stored=stored, builder=builder
+            stack,
+            run,
+            lane,
+            models,
+            width,
+            pending=pending_by_lane[lane.key],
+            events=events,
+            is_searched=is_searched,
+            builder=builder,
         )
         opened[lane.key] = one
         if builder is not None:
@@ -73,23 +82,24 @@ async def open_lane(
     width: int,
     *,
     pending: PendingItems,
-    stored: bool,
+    events: list[tuple[int, Event]],
+    is_searched: bool,
     builder: OpenLane | None,
 ) -> OpenLane:
     """Open a lane; its provider stays open until ``stack`` is closed.
 
-    ``stored`` is True if all searches are in the journal, so that no provider is opened. ``builder`` is the other lane
-    whose build this lane searches; None if this lane ingests its own.
+    ``events`` has the events of earlier processes of this run. ``is_searched`` is True if all searches are in the
+    journal, so that no provider is opened. ``builder`` is the other lane whose build this lane searches; None if this
+    lane ingests its own.
 
     Raises:
         ConfigError: the provider cannot be opened.
     """
     request = run.plan.request
-    events = await _events(run)
     if builder is not None and builder.plan.provider.config is lane.provider.config:
         provider = builder.provider  # one store, also where it lies in this process
     else:
-        provider = await stack.enter_async_context(Oracle() if stored else _provider(run, lane, models, events))
+        provider = await stack.enter_async_context(Oracle() if is_searched else _provider(run, lane, models, events))
     return OpenLane(
         run=run,
         breaker=CircuitBreaker(run=run, lane=lane),
@@ -131,7 +141,7 @@ def _provider(
         return Oracle()
     config = _run_config(run, lane)
 
-    async def reader(name: str) -> Model:
+    async def open_for_provider(name: str) -> Model:
         from bench.models import open_model
 
         return open_model(
@@ -149,7 +159,7 @@ def _provider(
         run_dir=run.folder / "stores" / opaque_id("l", lane.build),
         seed=run.plan.request.seed,
         embedder=models.embedders.get(lane.key),
-        open_model=reader,
+        open_model=open_for_provider,
         note=lambda kind, data: run.journal.append(Event(kind=kind, scope=lane.key, data=data)),
         services=running_projects(
             (event.kind, event.data) for _, event in events if event.scope in (lane.key, lane.build)
@@ -168,7 +178,7 @@ def _run_config(run: RunContext, lane: Lane) -> ProviderConfig:
     return config.model_copy(update=changes)
 
 
-async def _events(run: RunContext) -> list[tuple[int, Event]]:
+async def _earlier_events(run: RunContext) -> list[tuple[int, Event]]:
     """Return the events that earlier processes of this run wrote to the journal."""
     if not run.resumed:
         return []

@@ -217,6 +217,22 @@ def test_a_resumed_run_stops_the_container_of_its_killed_process(tmp_path: Path)
     assert [call[5] for call in made.calls()] == ["up", "ps", "stop"]
 
 
+def test_each_process_of_a_run_starts_and_stops_the_service_of_two_variants_once(tmp_path: Path) -> None:
+    """A resumed process must not take its own start of the service for one of an earlier process."""
+    with box(tmp_path) as made:
+        folder = tmp_path / "configs" / "providers"
+        folder.mkdir(parents=True)
+        (folder / "boxed.compose.yaml").write_text("services: {box: {image: box}}\n", encoding="utf-8")
+        text = TEXT.replace("health_timeout_s: 3", "health_timeout_s: 30") + "rateLimit: {maxRetries: 0}\n"
+        (folder / "boxed.yaml").write_text(text, encoding="utf-8")
+        environment = {**os.environ, **made.variables, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+        variants = ["--providers", "boxed", "boxed@other", "--set", "boxed@other.capabilities.max_k=5"]
+        command = [sys.executable, "-m", "bench", "run", "-q"]
+        forked.run([*command, *variants, "--limit", "2", "--run-id", "r"], cwd=tmp_path, env=environment)
+        forked.run([*command, "--resume", "r"], cwd=tmp_path, env=environment)
+    assert [call[5] for call in made.calls()] == ["up", "ps", "stop"] * 2
+
+
 def _noted(journal: Path, kind: str) -> bool:
     if not journal.exists():
         return False
