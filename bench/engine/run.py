@@ -37,10 +37,10 @@ from bench.engine.models import OpenModels, open_models
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, SilentObserver
+from bench.engine.progress_counter import ProgressCounter
 from bench.engine.run_context import Budget, RunContext, RunScope
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import PauseFile, Stop, StopControl, watch_stops
-from bench.engine.work_queue import ProgressCounter
 from bench.errors import DiskFull, JournalError, UsageError
 from bench.events import log, run_log
 from bench.http import Http, Limits
@@ -215,16 +215,16 @@ class Execution:
         self.observer.launched(run.progress)
         log().info("run_started", digest=run.plan.digest, lanes=len(lanes), resumed=run.resumed)
         with run.stopping.scope, rare_garbage_collection():
-            for lane in run.plan.lanes:
-                if lane.skipped is not None:
-                    await skip_lane(run, lane)
+            for planned in run.plan.lanes:
+                if planned.skipped is not None:
+                    await skip_lane(run, planned)
             wanted = run.plan.request.judge_calibration or run.plan.request.publishable
             if wanted and any(lane.pending.count for lane in lanes):
-                await calibrate_judges(run, lanes[0].models)
+                await calibrate_judges(run, models)
             async with batching(models.batches), anyio.create_task_group() as workers:
-                for open_one in lanes:
-                    if not open_one.plan.shares:
-                        workers.start_soon(run_lane, open_one)
+                for lane in lanes:
+                    if not lane.plan.shares:
+                        workers.start_soon(run_lane, lane)
 
     async def _outcome(self, run: RunContext, lanes: list[OpenLane]) -> Outcome:
         """Wait until all rows are durable, then return the outcome that the journal shows."""

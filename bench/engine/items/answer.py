@@ -4,7 +4,7 @@ Example::
 
     answer = await answer_item(lane, "openai/gpt-4o-mini", ready.content.corpus, item, search)     # an AnswerResult
     context = fill_context(hits, budget_tokens=4000, dated=True)
-    context.text, context.kept, context.tokens       # the context for the model; number of hits used
+    context.text, len(context.texts), context.tokens       # the context for the model; number of hits used
 
 Prompt, k and budget are equal for every provider. Hits are inserted in rank order until the next hit does not fit. A
 hit is cut only if it is the first and is longer than the budget. :mod:`bench.tokens` estimates the number of tokens.
@@ -39,8 +39,7 @@ class AnswerContext:
     """The part of the hits that fits into an answer prompt."""
 
     texts: tuple[str, ...]
-    kept: int
-    """number of hits used, beginning with the best"""
+    """the text of each hit that is used, beginning with the best"""
     tokens: int
 
     @property
@@ -48,26 +47,25 @@ class AnswerContext:
         return SEPARATOR.join(self.texts)
 
 
-def fill_context(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
-    """Take the best hits, in order, while they fit into ``budget_tokens`` (None = take all).
+def fill_context(hits: Sequence[Hit], *, budget_tokens: int, dated: bool) -> AnswerContext:
+    """Take the best hits, in order, while they fit into ``budget_tokens``.
 
     If the first hit is too long, only its beginning is taken. ``dated`` adds the date of each hit to its text.
     """
     texts: list[str] = []
-    room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
+    room = budget_tokens * CHARS_PER_TOKEN
     for hit in hits:
         text = _hit_text(hit, dated=dated) if hit.chunks or hit.when is not None else hit.content
-        if room is not None:
-            size = token_quarters(text)
-            if size > room:
-                if texts:
-                    break
-                text, size = cut_to_quarters(text, room), room
-            room -= size + len(SEPARATOR)
+        size = token_quarters(text)
+        if size > room:
+            if texts:
+                break
+            text, size = cut_to_quarters(text, room), room
+        room -= size + len(SEPARATOR)
         texts.append(text)
-        if room is not None and room <= 0:
+        if room <= 0:
             break
-    return AnswerContext(texts=tuple(texts), kept=len(texts), tokens=count_tokens(SEPARATOR.join(texts)))
+    return AnswerContext(texts=tuple(texts), tokens=count_tokens(SEPARATOR.join(texts)))
 
 
 def full_context_tokens(memories: Sequence[Memory], *, dated: bool) -> int:
@@ -115,7 +113,7 @@ async def answer_item(
         reasoning=reply.reasoning,
         reasoning_tokens=usage.reasoning_tokens if usage is not None and reported else None,
         sent_tokens=reply.sent_tokens,
-        context_hits=context.kept,
+        context_hits=len(context.texts),
         prompt=chosen.name,
         prompt_sha256=chosen.sha256,
         model=reply.model,
@@ -153,10 +151,8 @@ def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext,
     return start + len(shown) if start >= 0 else 0
 
 
-def _budget(
-    lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, item: Item, max_tokens: int
-) -> int | None:
-    """Return how many tokens the hits may have in the prompt; None = no limit.
+def _budget(lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, item: Item, max_tokens: int) -> int:
+    """Return how many tokens the hits may have in the prompt.
 
     This is the budget of the benchmark, or less if the context window of the model is smaller.
     """
@@ -166,9 +162,8 @@ def _budget(
     settings = file.models.get(name) if file is not None else None
     if settings is None or settings.context is None:
         return own
-    rest = chosen.template.render(_prompt_values(chosen, corpus, item, AnswerContext(texts=(), kept=0, tokens=0)))
-    room = max(0, settings.context - max_tokens - count_tokens(rest))
-    return room if own is None else min(own, room)
+    rest = chosen.template.render(_prompt_values(chosen, corpus, item, AnswerContext(texts=(), tokens=0)))
+    return min(own, max(0, settings.context - max_tokens - count_tokens(rest)))
 
 
 def _prompt_values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:
