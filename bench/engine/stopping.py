@@ -38,10 +38,6 @@ class Stop(StrEnum):
     def exit_code(self) -> int:
         return {Stop.SIGINT: 130, Stop.SIGTERM: 143}.get(self, 3)
 
-    @property
-    def status(self) -> str:
-        return "stopped" if self in (Stop.MAX_COST, Stop.MAX_TIME) else "paused"
-
 
 class StopControl:
     """The control by which a run is stopped: first no new work starts, then requests in flight are canceled."""

@@ -36,7 +36,6 @@ class Sample:
     concurrency: int | None = None
     groups: Mapping[str, Sample] = field(default_factory=dict)
     """label (such as a question type) -> the sample of the items with this label; only a macro mean reads it"""
-    level: float = 0.95
     seed: int = 0
 
 
@@ -99,7 +98,7 @@ class Mean:
     def fold(self, sample: Sample) -> FoldResult:
         values, everything = sample.values, sample.values.n + sample.n_failed
         zero = quotient(values.total, everything) if self.failures_as_zero else None
-        found = stats.interval_of(values, sample.level, shares=self.shares)
+        found = stats.interval_of(values, shares=self.shares)
         return FoldResult(
             value=quotient(values.total, values.n * self.scale),
             value_failures_as_zero=zero,
@@ -126,7 +125,7 @@ class Macro:
         groups = [sample.groups[label] for label in sorted(sample.groups)]
         means = [g.values.total / g.values.n for g in groups if g.values]
         zeros = [g.values.total / (g.values.n + g.n_failed) for g in groups if g.values.n + g.n_failed]
-        found = stats.interval_macro_of([g.values for g in groups], sample.level)
+        found = stats.interval_macro_of([g.values for g in groups])
         return FoldResult(
             value=stats.mean(means),
             value_failures_as_zero=stats.mean(zeros),
@@ -151,10 +150,10 @@ class Percentile:
             values = sample.values.ordered()
             at = stats.percentile(values, self.p)
             reached = None if alone or at is None else sample.values.at_most(at)
-            found = stats.order_statistic_interval(values, self.p, reached, sample.level)
+            found = stats.order_statistic_interval(values, self.p, reached)
         else:
             values, clusters = (sample.values.ordered(), None) if alone else sample.values.pairs()
-            found = stats.percentile_interval(values, self.p, clusters, sample.level, seed=sample.seed)
+            found = stats.percentile_interval(values, self.p, clusters, seed=sample.seed)
         notes = []
         if self.p == 99 and 0 < n < 100:
             notes.append("with n < 100, p99 is the maximum")
@@ -183,7 +182,7 @@ class MeanWithPercentiles:
         points["max"] = values[-1] if values else None
         note = ", ".join(f"{name} {v / self.scale:g}" for name, v in points.items() if v is not None)
         note = "; ".join(filter(None, (note, one_cluster_note(sample.values))))
-        found = stats.interval_of(sample.values, sample.level, shares=False)
+        found = stats.interval_of(sample.values, shares=False)
         value = quotient(sample.values.total, sample.values.n * self.scale)
         return FoldResult(value=value, interval=scale_interval(found, self.scale), note=note)
 

@@ -48,7 +48,6 @@ class FoldOptions:
 
     by: tuple[str, ...] = DIMENSIONS
     clustered: bool = True
-    level: float = 0.95
     seed: int = 0
     judged: bool = False
 
@@ -70,7 +69,6 @@ def fold(
     clustered: bool = True,
     epochs: int = 1,
     epochs_reducer: Reducer = "mean",
-    level: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Measurement]:
     """Return metric name -> Measurement over all rows of one job.
@@ -81,7 +79,7 @@ def fold(
     """
     items = item_metrics(metrics)
     facts = job or JobFacts()
-    options = FoldOptions(by=tuple(by), clustered=clustered, level=level, seed=seed, judged=facts.judged)
+    options = FoldOptions(by=tuple(by), clustered=clustered, seed=seed, judged=facts.judged)
     spread: dict[str, float] = {}
     if epochs > 1 and not isinstance(rows, FoldTable):
         added = {m.name for m in items if isinstance(m.arithmetic.fold, Total | PerCorrect)}
@@ -182,7 +180,6 @@ def _sample(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOption
         n_correct=sum(cell.count for cell in ended if cell.state == State.CORRECT),
         failed_values=_tally(place, failed, clustered=False),
         groups=_groups(column, cells, options),
-        level=options.level,
         seed=options.seed,
     )
     return sample, reasons
@@ -241,7 +238,6 @@ def _corpora_measurement(metric: Measure, job: JobFacts, options: FoldOptions) -
         failed_values=Tally.of([v for v in failed if v is not None]),
         wall_us=job.ingest_wall_us,
         concurrency=job.ingest_concurrency,
-        level=options.level,
         seed=options.seed,
     )
     missing = len(values) - len(known)

@@ -18,17 +18,11 @@ from tests.small_world import World
 
 
 @each_row(
-    ("stop", "code", "status"),
-    [
-        (Stop.SIGINT, 130, "paused"),
-        (Stop.SIGTERM, 143, "paused"),
-        (Stop.PAUSED, 3, "paused"),
-        (Stop.MAX_COST, 3, "stopped"),
-        (Stop.MAX_TIME, 3, "stopped"),
-    ],
+    ("stop", "code"),
+    [(Stop.SIGINT, 130), (Stop.SIGTERM, 143), (Stop.PAUSED, 3), (Stop.MAX_COST, 3), (Stop.MAX_TIME, 3)],
 )
-def test_each_stop_reason_has_its_exit_code_and_state(stop: Stop, code: int, status: str) -> None:
-    assert (stop.exit_code, stop.status) == (code, status)
+def test_each_stop_reason_has_its_exit_code(stop: Stop, code: int) -> None:
+    assert stop.exit_code == code
 
 
 def test_the_stop_timeout_is_shorter_than_that_of_docker() -> None:
