@@ -174,6 +174,10 @@ class World:
     def keys(self, endpoint: str) -> dict[str, int]:
         return dict(self.control(f"keys?provider=default&endpoint={endpoint}"))
 
+    def namespaces(self) -> set[str]:
+        """Return the namespaces with memories."""
+        return {name for name, one in self.control("namespaces?provider=default").items() if one["count"]}
+
     def heal(self) -> None:
         """Remove every fault."""
         self.control("faults", method="DELETE")
@@ -241,7 +245,9 @@ def row(corpus: int, items: int, sessions: int) -> dict[str, object]:
     }
 
 
-def write_codes(workspace: Path, rows: Sequence[Mapping[str, str]]) -> Path:
+def write_codes(
+    workspace: Path, rows: Sequence[Mapping[str, str]], *, protocol: str = "exact-match", metric: str = "correctness"
+) -> Path:
     """Write a benchmark ``codes`` in the manifest dialect from rows of id, content, question and answer.
 
     Return its folder.
@@ -256,8 +262,8 @@ def write_codes(workspace: Path, rows: Sequence[Mapping[str, str]]) -> Path:
         "data_file": "data.jsonl",
         "ingestion": {"strategy": "simple", "content_field": "content"},
         "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
-        "evaluation": {"protocol": "exact-match"},
-        "metrics": ["correctness"],
+        "evaluation": {"protocol": protocol},
+        "metrics": [metric],
         "required_capabilities": ["add_memory", "retrieve_memory"],
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))

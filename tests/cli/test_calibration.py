@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.small_world import write_codes
+
 Bench = Callable[..., Any]
-RUN = ("run", "--run-id", "r", "--benchmarks", "judged", "--providers", "bm25", "--judge-model", "builtin/scripted")
+RUN = ("run", "--run-id", "r", "--benchmarks", "codes", "--providers", "bm25", "--judge-model", "builtin/scripted")
 FLAGS = ("--answering-model", "builtin/extractive")
 
 RIGHT = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})
@@ -19,22 +21,8 @@ RIGHT = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """A judged benchmark of two items, and a judge that always replies the same."""
-    folder = tmp_path / "configs/benchmarks/judged"
-    folder.mkdir(parents=True)
     rows = [{"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in "12"]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    manifest = {
-        "manifest_version": "1",
-        "name": "judged",
-        "version": "1.0.0",
-        "data_file": "rows.jsonl",
-        "ingestion": {"strategy": "simple", "content_field": "content"},
-        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
-        "evaluation": {"protocol": "llm-as-judge"},
-        "metrics": ["correctness"],
-        "required_capabilities": ["add_memory", "retrieve_memory"],
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    write_codes(tmp_path, rows, protocol="llm-as-judge")
 
     def set_reply(reply: str) -> None:
         (tmp_path / "script.jsonl").write_text(json.dumps({"match": ".", "reply": reply}) + "\n")

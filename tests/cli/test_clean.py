@@ -37,10 +37,6 @@ def second(world: World, tmp_path: Path, fault_server: Callable[..., str], monke
     return other
 
 
-def held(world: World) -> int:
-    return sum(bool(one["count"]) for one in world.control("namespaces?provider=default").values())
-
-
 def provider_calls(document: dict[str, Any]) -> dict[str, int]:
     (job,) = document["jobs"]
     return cast("dict[str, int]", job["usage"]["provider"])
@@ -50,9 +46,9 @@ def test_clean_orphans_clears_namespaces_once_and_leaves_the_results_of_the_run(
     bench: Bench, world: World, results: Results
 ) -> None:
     before = results("r")
-    assert held(world) == 2
+    assert len(world.namespaces()) == 2
     done = bench("clean", "--orphans", "--yes")
-    assert "cleared 2 namespaces" in done.stderr and held(world) == 0
+    assert "cleared 2 namespaces" in done.stderr and not world.namespaces()
     after = results("r")
     built = [document["jobs"][0]["memory_cost"]["build"] for document in (before, after)]
     for counted, more in zip(
@@ -72,17 +68,17 @@ def test_clean_orphans_clears_namespaces_once_and_leaves_the_results_of_the_run(
 def test_clean_keeps_the_run_if_the_provider_rejects_the_clear(bench: Bench, world: World, tmp_path: Path) -> None:
     world.fault("clear:status:code=400")
     bench("clean", "r", "--yes", check=3)
-    assert (tmp_path / "checkpoints/r/journal.sqlite").is_file() and held(world) == 2
+    assert (tmp_path / "checkpoints/r/journal.sqlite").is_file() and len(world.namespaces()) == 2
     world.heal()
     bench("clean", "r", "--yes")
-    assert held(world) == 0 and not (tmp_path / "checkpoints/r").exists()
+    assert not world.namespaces() and not (tmp_path / "checkpoints/r").exists()
 
 
 def test_clean_orphans_lists_only_runs_that_left_namespaces(bench: Bench, world: World) -> None:
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "tidy")
     listed = json.loads(bench("clean", "--orphans", "--json").stdout)
     assert [(run["run_id"], run["namespaces"]) for run in listed["runs"]] == [("r", 2)]
-    assert listed["done"] is False and held(world) == 2
+    assert listed["done"] is False and len(world.namespaces()) == 2
     bench("clean", "--orphans", "--yes")
     assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
 
@@ -110,10 +106,10 @@ def test_clean_rejects_a_changed_base_url_before_any_request(
         again = "bench clean r --orphans" if words == ("--orphans",) else "bench clean r"
         assert f"hint: undo the change (config, variable, data), then {again}; " in done.stderr
     assert World(workspace=tmp_path, url=other).calls("clear") == world.calls("clear") == 0
-    assert held(world) == 2 and (tmp_path / "checkpoints/r/journal.sqlite").is_file()
+    assert len(world.namespaces()) == 2 and (tmp_path / "checkpoints/r/journal.sqlite").is_file()
     monkeypatch.setenv("FAULT_URL", str(world.url))
     bench("clean", "r", "--yes")
-    assert held(world) == 0
+    assert not world.namespaces()
 
 
 def test_a_rejected_clean_prints_the_error_as_one_json_object(
@@ -139,7 +135,7 @@ def test_clean_of_several_runs_deletes_none_if_the_config_of_one_changed(
     assert "complete" in bench("status", "r").stdout
     path.write_text(before.replace("timeout: 2000", "timeout: 3000"))
     bench("clean", "r", "--yes")
-    assert held(world) == 0, "a timeout does not change the address"
+    assert not world.namespaces(), "a timeout does not change the address"
 
 
 def test_a_failed_clear_keeps_the_run_and_the_hint_names_clean_and_forget(
@@ -169,7 +165,7 @@ def test_an_unavailable_service_does_not_stop_clean_orphans_of_other_runs(
     bench("run", "--run-id", "s", *flags)
     world.fault("clear:status:code=503")
     done = bench("clean", "--orphans", "--yes", check=3)
-    assert "s: cleared 2 namespaces\n" in done.stderr and (held(second), held(world)) == (0, 2)
+    assert "s: cleared 2 namespaces\n" in done.stderr and (len(second.namespaces()), len(world.namespaces())) == (0, 2)
     assert done.stderr.endswith(
         "hint: the run was kept; fix the cause, then bench clean r --orphans; "
         "if the service no longer exists: bench clean r --orphans --forget faulty\n"
@@ -225,7 +221,7 @@ def test_clean_with_forget_abandons_namespaces_and_records_them_as_not_cleared(
     done = bench("clean", "--orphans", "--forget", "faulty", "--yes")
     assert done.stderr == "r: abandoned 2 namespaces without clearing them\n"
     assert bench("clean", "--orphans").stderr == "nothing to clean\n"
-    assert (held(world), world.calls("clear")) == (2, 0)
+    assert (len(world.namespaces()), world.calls("clear")) == (2, 0)
     assert world.query("r", "select count(*) from corpus_row where kind = 'cleared'") == [(0,)]
     assert world.query("r", "select kind, message from event where kind = 'forgotten'") == [
         ("forgotten", "2 namespaces at faulty were abandoned: not cleared")
@@ -282,7 +278,7 @@ def test_moved_and_forget_reject_a_provider_without_data_of_the_run_and_each_oth
     bench: Bench, world: World, words: tuple[str, ...], message: str
 ) -> None:
     assert bench("clean", "r", *words, "--yes", check=2).stderr == message
-    assert held(world) == 2
+    assert len(world.namespaces()) == 2
 
 
 def test_the_note_of_a_failed_clear_disappears_after_clear_or_forget(
@@ -325,7 +321,7 @@ def test_clean_without_yes_shows_what_would_be_abandoned_and_why_it_would_be_rej
         "r: --yes would be refused: the namespaces of run r " in output
         and f"{world.url} -> http://127.0.0.1:9" in output
     )
-    assert "bench clean r --orphans --moved faulty" in output and held(world) == 2
+    assert "bench clean r --orphans --moved faulty" in output and len(world.namespaces()) == 2
     assert "refused" not in bench("clean", "--orphans", "--moved", "faulty").stderr
 
 
@@ -348,5 +344,5 @@ def test_an_unavailable_service_does_not_stop_clean_of_the_other_services_of_a_r
     bench("run", "--run-id", "two", "--providers", "faulty", "second", *flags)
     world.fault("clear:status:code=503")
     bench("clean", "two", "--orphans", "--yes", check=3)
-    assert held(second) == 0
-    assert held(world) == 2 and "2 namespaces left at faulty" in bench("clean", "two").stdout
+    assert not second.namespaces()
+    assert len(world.namespaces()) == 2 and "2 namespaces left at faulty" in bench("clean", "two").stdout

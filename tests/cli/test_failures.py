@@ -86,7 +86,7 @@ def test_an_unknown_kind_provider_or_benchmark_is_rejected_with_the_known_ones(
     assert text in done.stderr and len(done.stderr.splitlines()) == 2
 
 
-def test_an_item_of_a_gold_overlay_is_gold_suspect_and_an_overlay_of_other_data_is_rejected(
+def test_gold_suspect_marks_items_of_an_overlay_and_an_overlay_of_other_data_is_rejected(
     bench: Bench, tmp_path: Path
 ) -> None:
     rows = [

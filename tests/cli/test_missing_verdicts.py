@@ -12,31 +12,18 @@ from bench.evaluators.calibration import AnswerKind, probe_answers
 from bench.plan.validity import same_family_note
 from tests.cli.conftest import Bench
 from tests.rows import each_row
+from tests.small_world import write_codes
 
 GOOD = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})
-RUN = ("run", "-q", "--run-id", "r", "--benchmarks", "judged", "--providers", "bm25")
+RUN = ("run", "-q", "--run-id", "r", "--benchmarks", "codes", "--providers", "bm25")
 MODELS = ("--answering-model", "builtin/extractive", "--judge-model", "builtin/scripted")
 
 
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four items; the judge replies with a verdict to one and with other text to three."""
-    folder = tmp_path / "configs/benchmarks/judged"
-    folder.mkdir(parents=True)
     rows = [{"id": f"c{n}", "content": f"The code is {n}.", "question": f"Code {n}?", "answer": str(n)} for n in "1234"]
-    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    manifest = {
-        "manifest_version": "1",
-        "name": "judged",
-        "version": "1.0.0",
-        "data_file": "rows.jsonl",
-        "ingestion": {"strategy": "simple", "content_field": "content"},
-        "query": {"question_field": "question", "expected_answer_field": "answer", "retrieval_limit": 5},
-        "evaluation": {"protocol": "llm-as-judge"},
-        "metrics": ["accuracy"],
-        "required_capabilities": ["add_memory", "retrieve_memory"],
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    write_codes(tmp_path, rows, protocol="llm-as-judge", metric="accuracy")
     set_replies(tmp_path, monkeypatch, {"Code 1": GOOD, ".": "Correct: yes"})
 
 

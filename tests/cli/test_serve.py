@@ -16,15 +16,10 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.contract.servers import free_port
 from tests.small_journal import Job, made, record
 
 Bench = Callable[..., Any]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def visited(

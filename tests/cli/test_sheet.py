@@ -46,7 +46,7 @@ def test_the_sheet_of_a_run_lists_known_and_missing_facts(bench: Bench, ran: Cal
     assert "- 17 of 19 facts are known, 2 are missing" in text
 
 
-def test_the_sheet_of_a_signed_run_names_its_receipt_and_a_receipt_has_its_own_sheet(
+def test_a_signed_run_names_its_receipt_in_its_sheet_and_a_receipt_has_its_own_sheet(
     bench: Bench, receipt: str
 ) -> None:
     assert facts(bench, "r")["signature"]["value"].startswith("receipt ")

@@ -80,9 +80,7 @@ def test_the_order_of_a_shard_has_the_plan_digest_of_the_run(world: World) -> No
     assert [plan_of(order)[0].digest for order in orders] == [plan.digest] * 3
 
 
-def test_an_order_contains_the_path_of_a_named_env_file_but_not_of_the_default_one(
-    world: World, tmp_path: Path
-) -> None:
+def test_an_order_contains_the_path_of_an_env_file_only_if_it_was_named(world: World, tmp_path: Path) -> None:
     plan = world.plan(providers="faulty", run_id="r")
     named, own = tmp_path / "my.env", world.workspace / ".env"
     for path, sent in ((None, None), (own, None), (named, str(named.resolve()))):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked
+from tests.contract.servers import free_port
 from tests.docs.model_server import model_server
 from tests.docs.pages import Block, agrees, blocks, steps
 from tests.docs.shell import Shell
@@ -134,12 +134,6 @@ def with_run(command: str, workspace: Path) -> str:
 
 def local(text: str, ports: dict[str, str]) -> str:
     return re.sub(rf"\b({'|'.join(ports)})\b", lambda found: ports[found[1]], text)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def place_locomo(text: str, workspace: Path, request: pytest.FixtureRequest) -> None:

@@ -146,7 +146,7 @@ async def test_a_pause_file_of_an_earlier_process_is_removed_without_a_pause(tmp
     assert not path.exists()
 
 
-async def test_a_pause_request_while_the_run_is_locked_is_applied(tmp_path: Path) -> None:
+async def test_a_pause_file_renewed_while_the_run_starts_pauses_it(tmp_path: Path) -> None:
     path, stopping = tmp_path / "pause", StopControl()
     path.touch()
     pause = PauseFile(path)

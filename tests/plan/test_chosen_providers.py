@@ -156,7 +156,7 @@ def test_set_for_a_provider_applies_to_its_variants_unless_the_variant_sets_it(w
     assert big.overrides == {"connection.timeout": 3, "ingest.text": "dated"}
 
 
-def test_set_for_a_provider_applies_only_to_the_plain_one_if_it_is_in_the_run(world: World) -> None:
+def test_set_for_a_plain_provider_does_not_apply_to_its_variants_if_both_run(world: World) -> None:
     plain, big = chosen(world, "faulty", "faulty@big", faulty__connection__timeout=7)
     assert (plain.config.connection.timeout, big.config.connection.timeout) == (7, 2000)
 

@@ -24,17 +24,12 @@ def two_machines(world_of: Worlds, tmp_path: Path, **sizes: int) -> tuple[World,
     return first, second
 
 
-def held(world: World) -> set[str]:
-    found = world.control("namespaces?provider=default")
-    return {name for name, space in found.items() if space["count"]}
-
-
 async def test_equal_run_ids_on_two_machines_never_share_a_namespace(world_of: Worlds, tmp_path: Path) -> None:
     first, second = two_machines(world_of, tmp_path, corpora=2, items=2)
     for world in (first, second):
         outcome = await world.run(providers="faulty", run_id="nightly", cleanup="never")
         assert outcome.exit_code == 0
-    assert len(held(first)) == 4
+    assert len(first.namespaces()) == 4
 
 
 async def test_clean_keeps_the_memories_of_another_machine_with_the_same_run_id(
@@ -42,10 +37,10 @@ async def test_clean_keeps_the_memories_of_another_machine_with_the_same_run_id(
 ) -> None:
     first, second = two_machines(world_of, tmp_path, corpora=1, items=2)
     await first.run(providers="faulty", run_id="nightly", cleanup="never")
-    others = held(first)
+    others = first.namespaces()
     await second.run(providers="faulty", run_id="nightly", cleanup="never")
     assert await clear_run(second.workspace, second.workspace / "checkpoints/nightly", second.environment) == 1
-    assert held(first) == others
+    assert first.namespaces() == others
 
 
 async def test_a_resume_of_a_copied_journal_finds_its_memories(world_of: Worlds, tmp_path: Path) -> None:
@@ -92,7 +87,7 @@ async def test_clean_of_a_merged_run_clears_the_namespaces_of_its_shards(world_o
         await world.run(providers="faulty", run_id=f"part{part[0]}", shard=part, cleanup="never")
     checkpoints = world.workspace / "checkpoints"
     await merge([checkpoints / "part1", checkpoints / "part2"], checkpoints / "whole", run_id="whole")
-    assert len(held(world)) == 2
+    assert len(world.namespaces()) == 2
     assert await clear_run(world.workspace, checkpoints / "whole", world.environment) == 2
-    assert not held(world)
+    assert not world.namespaces()
     assert await clear_run(world.workspace, checkpoints / "whole", world.environment) == 0

@@ -260,7 +260,7 @@ async def test_a_queued_run_is_shown_as_queued_until_it_is_withdrawn(tmp_path: P
         assert (await visit.get("/api/v1/runs/r1"))[0] == 404
 
 
-async def test_a_run_that_failed_before_its_journal_is_listed_with_the_reason_and_has_no_actions(
+async def test_a_run_that_failed_before_its_journal_is_listed_with_reason_and_without_actions(
     tmp_path: Path,
 ) -> None:
     async with visiting(tmp_path, runs=True) as visit:

@@ -42,7 +42,7 @@ async def exported(workspace: Path, *runs: str) -> tuple[Path, SiteExport]:
     return site, await export_site(workspace, site, frozenset(runs))
 
 
-async def test_each_link_of_the_site_is_one_of_its_files_and_no_page_needs_a_server(workspace: Path) -> None:
+async def test_site_pages_link_only_to_files_of_the_site_and_need_no_server(workspace: Path) -> None:
     site, written = await exported(workspace)
     assert written.problems == [] and written.files == len([path for path in site.rglob("*") if path.is_file()])
     pages = pages_of(site)
