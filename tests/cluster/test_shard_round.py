@@ -260,7 +260,7 @@ async def test_a_shard_prefers_the_worker_that_has_its_journal(coordinator: Call
 # ------------------------------------------------------------------------ stopping
 
 
-async def test_after_a_stop_request_no_shard_is_submitted_and_workers_are_told_once(
+async def test_after_a_stop_request_no_shard_is_submitted_and_the_fleet_is_stopped_once(
     coordinator: Callable[..., Coordinator],
 ) -> None:
     one = coordinator(shards=4, slots=2, states={1: "pending", 2: "pending"})
