@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from bench.journal import RunState
+from bench.journal import ProbeRow, RunState
 from bench.model import State
 from bench.plan.job_record import ModelNames
 from bench.report.summary import rebuild
@@ -78,6 +78,18 @@ async def test_an_invalid_job_shows_the_reason_and_its_most_frequent_failure(wor
         text = plain(await text_of(visit, "/runs/r1"))
     assert "12 of 12 items failed (error or not_ready): above the allowed 2 %" in text
     assert "The most frequent, 12 times: acme.search -&gt; 500." in text
+
+
+async def test_a_failed_isolation_check_shows_every_job_of_a_shared_build_as_invalid(tmp_path: Path) -> None:
+    jobs = [(record("a@k1", **NAMES), share(2)), (record("a@k2", shares="lane-a@k1", **NAMES), share(2))]
+    probe = ProbeRow(lane="lane-a@k1", corpus="c0", attempt=1, kind="canary", passed=False)
+    await told(tmp_path, "r1", jobs, more=[probe])
+    async with visiting(tmp_path) as visit:
+        found = await visit.document("/runs/r1")
+        text = plain(await text_of(visit, "/runs/r1"))
+    reason = 'an isolation probe found foreign memories in a namespace: corpus "c0" returned a memory of another corpus'
+    assert [job["invalid"] for job in found["progress"]["jobs"]] == [[reason], [reason]]
+    assert found["progress"]["invalid_jobs"] == 2 and "2 of 2 jobs INVALID" in text
 
 
 async def test_the_headline_of_a_run_is_the_best_system_and_never_a_bound(workspace: Path) -> None:

@@ -272,7 +272,7 @@ async def _job_state(reader: Reader, job: JobRecord) -> JobState:
         kinds[one.kind] += one.count
     counts = OutcomeCounts(states=states, error_kinds=kinds)
     repeats = await repeats_of(reader, job, counts)
-    invalid = await job_invalid_reasons(reader, job, counts, await reader.probes(job.lane), repeats)
+    invalid = await job_invalid_reasons(reader, job, counts, await reader.probes(job.build), repeats)
     return states, invalid, [{"kind": one.kind, "text": one.text, "count": one.count} for one in failed[:SHOWN_CAUSES]]
 
 
