@@ -146,7 +146,7 @@ async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, it
         resumes=tuple(reader.resumes),
         parts=tuple(parts),
         judge_notes=(
-            *await judge_notes(reader, job.record, job.counts),
+            *await judge_notes(reader, job.record, await reader.states(job.record.key)),
             *await cache_notes(reader, job.record),
         ),
         build_notes=(*await _reuse_notes(reader, job.record), *(sign.text for sign in job.signs)),

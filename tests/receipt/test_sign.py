@@ -16,9 +16,10 @@ from bench.engine import execute
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import Locked, UsageError
 from bench.events import redactor
-from bench.journal import Journal, JournaledPhase, Key, Reader
-from bench.model import Phase, State
+from bench.journal import Journal, JournaledPhase, Key, Reader, RunState
+from bench.model import Phase, State, Verdict
 from bench.plan import make_plan
+from bench.plan.job_record import ModelNames
 from bench.receipt.build import ReceiptSettings, learn_secrets, refusal
 from bench.receipt.log.log_check import check_log
 from bench.receipt.log.log_store import read_log
@@ -32,6 +33,8 @@ from bench.receipt.verification.verify import VerificationRequest, verify_file
 from bench.report import fold
 from bench.settings import Environment
 from tests.receipt.receipt_making import run_demo
+from tests.small_journal import record
+from tests.told_journal import Told, told
 
 AT = "2027-01-01T00:00:00Z"
 
@@ -158,6 +161,22 @@ async def test_repeats_of_an_item_are_separate_rows(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1", epochs=2, limit=3)
     receipt = load((await signed(ring, run)).receipts[0].file)
     assert (receipt.run.epochs, receipt.counts.planned, receipt.per_query.count) == (2, 6, 6)
+
+
+async def test_the_note_on_missing_verdicts_counts_repeats_like_the_report(ring: Keyring) -> None:
+    missing = Verdict(evaluator="judge", judged=True, value=None, correct=None, reason="no_verdict")
+    item = Told(item="q1", state=State.UNSCORED, verdicts=(missing,), values={})
+    repeats = [item, replace(item, epoch=2), Told(item="q1", epoch=3)]
+    models = ModelNames(embedding=None, answering="acme/m1", judge="other/j")
+    digests = {"benchmark": "b" * 64, "provider": "c" * 64}
+    judged = record("bm25", epochs=3, evaluators=("judge",), models=models, config_sha256=digests, prompts={})
+    settings: dict[str, Any] = {"planned": 2, "state": RunState.PARTIAL, "request": {"max_error_rate": 1}}
+    run = await told(ring.workspace, "r1", [(judged, repeats)], **settings)
+    made = (await signed(ring, run, allow_partial=True)).receipts[0]
+    note = "2 of 6 items have no verdict of the judge; the most common reason: no_verdict, 2 times"
+    assert note in load(made.file).reproducibility.reasons
+    async with Reader.open(run) as reader:
+        assert note in (await fold(reader)).jobs[0].notes
 
 
 async def test_sign_overwrites_nothing_and_an_output_file_needs_a_single_job(ring: Keyring, tmp_path: Path) -> None:
