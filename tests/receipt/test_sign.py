@@ -32,9 +32,9 @@ from bench.receipt.verification.reproduce import CannotReproduce, NotVerified, R
 from bench.receipt.verification.verify import VerificationRequest, verify_file
 from bench.report import fold
 from bench.settings import Environment
+from tests.full_journal import ItemData, write_run
 from tests.receipt.receipt_making import run_demo
 from tests.small_journal import record
-from tests.told_journal import Told, told
 
 AT = "2027-01-01T00:00:00Z"
 
@@ -165,13 +165,13 @@ async def test_repeats_of_an_item_are_separate_rows(ring: Keyring) -> None:
 
 async def test_the_note_on_missing_verdicts_counts_repeats_like_the_report(ring: Keyring) -> None:
     missing = Verdict(evaluator="judge", judged=True, value=None, correct=None, reason="no_verdict")
-    item = Told(item="q1", state=State.UNSCORED, verdicts=(missing,), values={})
-    repeats = [item, replace(item, epoch=2), Told(item="q1", epoch=3)]
+    item = ItemData(item="q1", state=State.UNSCORED, verdicts=(missing,), values={})
+    repeats = [item, replace(item, epoch=2), ItemData(item="q1", epoch=3)]
     models = ModelNames(embedding=None, answering="acme/m1", judge="other/j")
     digests = {"benchmark": "b" * 64, "provider": "c" * 64}
     judged = record("bm25", epochs=3, evaluators=("judge",), models=models, config_sha256=digests, prompts={})
     settings: dict[str, Any] = {"planned": 2, "state": RunState.PARTIAL, "request": {"max_error_rate": 1}}
-    run = await told(ring.workspace, "r1", [(judged, repeats)], **settings)
+    run = await write_run(ring.workspace, "r1", [(judged, repeats)], **settings)
     made = (await signed(ring, run, allow_partial=True)).receipts[0]
     note = "2 of 6 items have no verdict of the judge; the most common reason: no_verdict, 2 times"
     assert note in load(made.file).reproducibility.reasons

@@ -83,7 +83,7 @@ async def test_an_invalid_job_shows_the_reason_and_its_most_frequent_failure(wor
 async def test_a_failed_isolation_check_shows_every_job_of_a_shared_build_as_invalid(tmp_path: Path) -> None:
     jobs = [(record("a@k1", **NAMES), share(2)), (record("a@k2", shares="lane-a@k1", **NAMES), share(2))]
     probe = ProbeRow(lane="lane-a@k1", corpus="c0", attempt=1, kind="canary", passed=False)
-    await told(tmp_path, "r1", jobs, more=[probe])
+    await write_run(tmp_path, "r1", jobs, more=[probe])
     async with visiting(tmp_path) as visit:
         found = await visit.document("/runs/r1")
         text = plain(await text_of(visit, "/runs/r1"))
