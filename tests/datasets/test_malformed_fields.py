@@ -14,7 +14,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.datasets.draft.config_draft import draft_benchmark
 from bench.errors import BenchError
-from tests.datasets.test_shapes import SHAPES, loaded, placed
+from tests.datasets.test_published_shapes import SHAPES, loaded, placed
 
 FIELDS = [4, pytest.param(1000, marks=pytest.mark.long)]
 """of each shape, by its seed; all of them in the long run"""

@@ -29,7 +29,7 @@ from bench.errors import BenchError
 from bench.plan import make_plan
 from bench.plan.job_record import records
 from bench.settings import Environment
-from tests.datasets.test_every_named_path import paths_of
+from tests.datasets.test_path_keys import paths_of
 from tests.scenarios.program import bench
 from tests.small_world import PROVIDER, World
 
@@ -326,7 +326,7 @@ OF_SHAPES = re.compile(
     r"(data\.(with_?|where|files|columns|fetch)|schema\.(questions\.where|rubric|choices)|evidence\.textsField"
     r"|abstention\.where|visibility|ingestion\.chunk\.words)\b"
 )
-"""keys about the format and location of published data: test_shapes.py, test_values.py, test_download_several.py"""
+"""keys about the format and location of published data: test_published_shapes.py, test_row_values.py"""
 
 
 def _without_shapes(keys: set[str]) -> set[str]:

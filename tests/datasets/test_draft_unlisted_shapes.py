@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.datasets.draft.config_draft import draft_benchmark
-from tests.datasets.test_recognizing import drafted, written
+from tests.datasets.test_draft_recognition import drafted, written
 from tests.rows import each_row
 
 PLACE = "The mill stood by the weir, and old Tam kept the sluice."
