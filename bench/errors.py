@@ -62,7 +62,7 @@ class UsageError(BenchError):
 
     kind = "usage"
     exit_code = 2
-    default_hint = "see bench --help"
+    default_hint = "list the commands with: bench --help"
 
 
 class ConfigError(BenchError):
@@ -70,7 +70,7 @@ class ConfigError(BenchError):
 
     kind = "config"
     exit_code = 2
-    default_hint = "check the file with bench validate"
+    default_hint = "check the file with: bench validate FILE"
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Locked(JournalError):
 
     kind = "locked"
     exit_code = 6
-    default_hint = "wait until that process has ended, or stop it with bench pause RUN_ID"
+    default_hint = "wait until that process has ended, or stop the run with: bench pause RUN_ID"
 
 
 class MergeConflict(JournalError):

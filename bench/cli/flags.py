@@ -235,5 +235,5 @@ def run_or_newest(run_id: str | None) -> str:
     newest = next(iter(run_ids(current.get().workspace)), None)
     if newest is None:
         raise UsageError("this workspace has no run yet", hint="start a run with: bench run")
-    console.note(f"run {newest} (the newest; bench list runs shows all)")
+    console.note(f"run {newest} (the newest run; list all runs with: bench list runs)")
     return newest

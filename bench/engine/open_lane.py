@@ -221,7 +221,8 @@ class OpenLane:
         names = ", ".join(lent_to)
         self.report_once(
             "lent",
-            f"memories are kept, because run {names} searches them; bench clean clears them when that run has ended",
+            f"memories are kept, because run {names} searches them; when that run has ended, clear the "
+            "memories with: bench clean",
         )
         return True
 
@@ -308,7 +309,7 @@ class OpenLane:
         self.clear_checks_left -= proves and cleared.failure is None
         if cleared.failure is not None:
             self.run.journal_calls(cleared.calls, call_owner)
-            text = f"{cleared.message}; bench clean {self.run.run_id} --orphans --yes tries again"
+            text = f"{cleared.message}; clear the namespace again with: bench clean {self.run.run_id} --orphans --yes"
             self.report(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
             return
         data = {"removed": cleared.value}

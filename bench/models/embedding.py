@@ -135,7 +135,8 @@ class CachingEmbedder(ABC):
         blank = [text for text, vector in zip(texts, vectors, strict=True) if not any(vector) and _has_words(text)]
         if blank:
             raise MappingError(
-                f"{self.name}: {len(blank)} of {len(texts)} vectors contain only zeros and cannot be ranked, "
+                f"{self.name}: {counted(len(blank), f'of {len(texts)} vectors (contains|contain)')} only "
+                "zeros and cannot be ranked, "
                 f'for example the vector of "{visible(blank[0][:SHOWN_OF_TEXT])}"',
                 hint=BAD_VECTORS,
             )

@@ -40,7 +40,7 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
         if end < start:
             raise UsageError(
                 f"--shard {request.shard} contains no item: the selection has only {counted(total, 'item(|s)')}",
-                hint=f"use at most {total} shards",
+                hint=f"use at most {counted(total, 'shard(|s)')}",
             )
     else:
         start, end = request.start or 1, min(request.end or total, total)

@@ -148,7 +148,8 @@ class JudgeCalibration:
         verdict = "; it is no better than chance" if self.useless else ""
         return (
             f"judge calibration, {judge}, prompt {self.prompt}: accepts {_share(self.accepted_wrong)} wrong answers, "
-            f"refuses {_share(self.refused_right)} right ones, {self.unparsed} unreadable verdicts{verdict}"
+            f"refuses {_share(self.refused_right)} right answers, "
+            f"{counted(self.unparsed, 'unreadable verdict(|s)')}{verdict}"
         )
 
 
@@ -255,7 +256,9 @@ def probe_text(probe: ProbeRow) -> str:
     owner = probe.data.get("of")
     whose = f' of corpus "{owner["corpus"]}" (namespace {owner["namespace"]})' if isinstance(owner, Mapping) else ""
     if probe.kind == "emptiness":
-        return f"{place} held {probe.data.get('held', 'some')} memories{whose} before this run added any"
+        held = probe.data.get("held")
+        memories = counted(held, "memor(y|ies)") if isinstance(held, int) else "some memories"
+        return f"{place} held {memories}{whose} before this run added any"
     return f"{place} returned a memory{whose or ' of another corpus'}"
 
 

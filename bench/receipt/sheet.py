@@ -102,7 +102,7 @@ class EvidenceSheet:
             head=("", "fact", "value"),
             rows=tuple(rows),
             right=(0,),
-            notes=(f"{self.known} of {len(self.facts)} facts are known, {self.missing} are missing",),
+            notes=(f"{self.known} of {len(self.facts)} facts are known, {counted(self.missing, '(is|are) missing')}",),
         )
 
 

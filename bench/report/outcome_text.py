@@ -89,7 +89,7 @@ def _no_result(report: Report, jobs: Sequence[JobReport]) -> str:
     reason = next((one for job in jobs for one in (*job.invalid, job.record.skipped or "") if one), None)
     if reason is None:
         return f"No item has a score yet (run {report.status})."
-    more = f"; bench failures {report.run_id} shows the errors" if report.stored else ""
+    more = f"; list the errors with: bench failures {report.run_id}" if report.stored else ""
     return f"No result: no job is valid ({reason}{more})."
 
 

@@ -174,10 +174,12 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
             for fewer, corpora, held, sent in _short_of(probes, "held", "sent")
         ),
         *(
-            f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {named} of {memories} memories got "
+            f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {named} of "
+            f"{counted(memories, 'memor(y|ies)')} got "
             f"an id of their own: the "
-            "service merged or dropped the others, or id_map reads another id; no hit can map to these, so they count "
-            "as misses"
+            "service merged or dropped the others, or id_map reads another id; no hit can map to the "
+            "other memories, so "
+            "hits with them count as misses"
             for partly, corpora, named, memories in _short_of(probes, "named", "memories")
         ),
     ]

@@ -277,7 +277,7 @@ def _job_notes(report: Report, job: JobReport) -> list[str]:
 def _commonest(report: Report, found: ErrorCount) -> str:
     text = " ".join(found.text.split())
     shown = text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
-    more = f" (bench failures {report.run_id} shows all failures)" if report.stored else ""
+    more = f" (list all failures with: bench failures {report.run_id})" if report.stored else ""
     times = "once" if found.count == 1 else f"{found.count} times"
     return f"the most common failure, {times}: {found.kind}{': ' if shown else ''}{shown}{more}"
 

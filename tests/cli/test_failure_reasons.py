@@ -157,7 +157,7 @@ def test_the_note_of_an_invalid_job_names_its_most_common_failure_and_the_comman
     shown = bench("results", "r").stdout
     assert "note: p: INVALID, 6 of 12 items failed (error or not_ready): above the allowed 2 %\n" in shown
     assert (
-        f"note: p: the most common failure, 5 times: timeout: {DOWN} (bench failures r shows all failures)\n"
+        f"note: p: the most common failure, 5 times: timeout: {DOWN} (list all failures with: bench failures r)\n"
     ) in shown
 
 

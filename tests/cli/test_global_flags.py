@@ -81,8 +81,16 @@ def test_each_display_is_accepted(display: str) -> None:
 @each_row(
     ("words", "text", "hint"),
     [
-        (["--display", ""], "--display : expected one of auto, live, plain, json, none", "see bench --help"),
-        (["--display=Live"], "--display Live: expected one of auto, live, plain, json, none", "see bench --help"),
+        (
+            ["--display", ""],
+            "--display : expected one of auto, live, plain, json, none",
+            "list the commands with: bench --help",
+        ),
+        (
+            ["--display=Live"],
+            "--display Live: expected one of auto, live, plain, json, none",
+            "list the commands with: bench --help",
+        ),
         (["--workspace", "/no/such"], "--workspace /no/such: no such folder", "name an existing folder"),
         (["--workspace", __file__], f"--workspace {__file__}: no such folder", "name an existing folder"),
     ],

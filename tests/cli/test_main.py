@@ -61,14 +61,14 @@ def run_status(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int
         (
             ConfigError("bad key", where="a.yaml:3:5"),
             2,
-            "error: a.yaml:3:5: bad key\nhint: check the file with bench validate\n",
+            "error: a.yaml:3:5: bad key\nhint: check the file with: bench validate FILE\n",
         ),
         (DiskFull("2 phases are stored"), 3, "error: 2 phases are stored\nhint: make room, then resume the run\n"),
         (CallError("down"), 3, "error: down\nhint: fix the cause, then resume the run\n"),
         (
             Locked("held"),
             6,
-            "error: held\nhint: wait until that process has ended, or stop it with bench pause RUN_ID\n",
+            "error: held\nhint: wait until that process has ended, or stop the run with: bench pause RUN_ID\n",
         ),
         (VerificationError("x", "torn"), 5, "error: torn\nhint: do not use this receipt\n"),
         (
@@ -99,7 +99,7 @@ def test_a_known_error_prints_error_and_hint_and_has_its_exit_code(
         (
             Locked("held"),
             6,
-            "error: held\nhint: wait until that process has ended, or stop it with bench pause RUN_ID\n",
+            "error: held\nhint: wait until that process has ended, or stop the run with: bench pause RUN_ID\n",
         ),
         (
             PermissionError(errno.EACCES, "Permission denied", "x"),
@@ -129,7 +129,12 @@ def test_several_errors_in_a_group_print_the_traceback_of_each(
     [
         (
             ConfigError("bad", where="a:1"),
-            {"kind": "config", "message": "a:1: bad", "hint": "check the file with bench validate", "where": "a:1"},
+            {
+                "kind": "config",
+                "message": "a:1: bad",
+                "hint": "check the file with: bench validate FILE",
+                "where": "a:1",
+            },
         ),
         (UsageError("odd", hint="so"), {"kind": "usage", "message": "odd", "hint": "so", "where": None}),
         (
@@ -298,9 +303,9 @@ def test_an_unknown_command_suggests_the_nearest_one(bench: Callable[..., Any], 
         (
             ("--display", "loud", "run"),
             "--display loud: expected one of auto, live, plain, json, none",
-            "see bench --help",
+            "list the commands with: bench --help",
         ),
-        (("run", "--log-file"), "--log-file needs a value", "see bench --help"),
+        (("run", "--log-file"), "--log-file needs a value", "list the commands with: bench --help"),
     ],
 )
 def test_an_invalid_flag_is_named_with_the_help_that_shows_the_flags(

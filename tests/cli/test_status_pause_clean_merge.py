@@ -116,7 +116,7 @@ def test_pause_of_a_running_run_writes_the_pause_file(bench: Bench, tmp_path: Pa
     with held(folder):
         done = bench("pause", "r")
         assert json.loads(bench("pause", "r", "--json").stdout) == {"run_id": "r", "state": "running", "asked": True}
-    assert done.stderr == "run r will pause; bench status r --watch shows when it has stopped\n"
+    assert done.stderr == "run r will pause; watch the run with: bench status r --watch\n"
     assert (folder / PAUSE_FILE).is_file()
 
 

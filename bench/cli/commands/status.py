@@ -114,7 +114,7 @@ def pause(run_id: str, /) -> int:
         console.note(f"run {run_id} is {found}, so there is nothing to pause")
     else:
         (folder / PAUSE_FILE).touch()
-        console.note(f"run {run_id} will pause; bench status {run_id} --watch shows when it has stopped")
+        console.note(f"run {run_id} will pause; watch the run with: bench status {run_id} --watch")
     if current.get().json:
         console.json_value({"run_id": run_id, "state": found, "asked": found == "running"})
     return 0

@@ -69,7 +69,7 @@ def validate(paths: list[Path] | None = None, /) -> int:
         for note in report.folded_notes():
             console.note(f"note: {note}")
         if report.of_shipped:
-            console.note("note: bench validate FILE shows all notes of one config")
+            console.note("note: list all notes of one config with: bench validate FILE")
         configs = "1 config" if report.checked == 1 else f"{report.checked} configs"
         console.line(f"{configs} checked, {report.broken} with errors")
     return 2 if report.problems else 0
