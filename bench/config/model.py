@@ -85,11 +85,12 @@ class ModelSettings(ConfigModel):
         found = refused_field(value)
         if found is not None:
             field, reason = found
-            raise ValueError(f'"{field}" cannot be set in body: {reason}')
+            raise ValueError(f'"{field}" cannot be set in "body": {reason}')
         variable = next(iter(find_variables(value)), None)
         if variable is not None:
             raise ValueError(
-                f"${{{variable.name}}} cannot be used in body, where variables are not replaced; write the value itself"
+                f'${{{variable.name}}} cannot be used in "body", where variables are not replaced; write '
+                "the value itself"
             )
         return value
 

@@ -133,7 +133,7 @@ def _instant(value: object) -> object:
 
 def _truncate(argument: str | None) -> Filter:
     if argument is None or not argument.isdecimal():
-        raise ValueError("truncate needs a number of characters (for example truncate:200)")
+        raise ValueError('the filter "truncate" needs a number of characters (for example truncate:200)')
     limit = int(argument)
     return lambda value: text_of(value)[:limit]
 
@@ -158,7 +158,7 @@ def _default(argument: str | None) -> Filter:
 def _match(argument: str | None) -> Filter:
     problem = "needs a regular expression" if not argument else pattern_problem(argument, groups=None)
     if problem or argument is None:
-        raise ValueError(f"match {problem} (for example match:'^[^_]+')")
+        raise ValueError(f"the filter \"match\" {problem} (for example match:'^[^_]+')")
     pattern = re.compile(argument)
 
     def apply(value: object) -> str | None:
@@ -171,7 +171,7 @@ def _match(argument: str | None) -> Filter:
 def _letter(argument: str | None) -> Filter:
     if argument not in (None, "0", "1"):
         raise ValueError(
-            f"letter needs the number of the first choice, 0 or 1 (for example letter:1), not {argument!r}"
+            f'the filter "letter" needs the number of the first choice, 0 or 1 (for example letter:1), not {argument!r}'
         )
     start = int(argument or 0)
 

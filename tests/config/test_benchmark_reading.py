@@ -372,9 +372,9 @@ def test_a_chain_of_extends_is_merged_into_one_config(home: Home) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("extends: nobody\nname: c\n", 'c.yaml:1:1: extends "nobody": there is no benchmark with this name'),
-        ("name: c\nextends: 5\n", 'c.yaml:2:1: extends "5": there is no benchmark with this name'),
-        ("extends: c\nname: c\n", 'c.yaml:1:1: extends "c" is circular'),
+        ("extends: nobody\nname: c\n", 'c.yaml:1:1: "extends: nobody": there is no benchmark with this name'),
+        ("name: c\nextends: 5\n", 'c.yaml:2:1: "extends: 5": there is no benchmark with this name'),
+        ("extends: c\nname: c\n", 'c.yaml:1:1: "extends: c" is circular'),
         ("extends: m\nname: c\n", "c.yaml:1:1: a manifest and a YAML benchmark cannot extend each other"),
     ],
 )
@@ -388,7 +388,7 @@ def test_extends_of_an_unknown_name_or_of_itself_or_of_a_manifest_is_an_error(
 def test_two_benchmarks_that_extend_each_other_are_refused_as_circular(home: Home) -> None:
     home.write("c", "extends: d\nname: c\n")
     found = messages(lambda: home.read(home.write("d", "extends: c\nname: d\n")))
-    assert found == ['c.yaml:1:1: extends "d" is circular']
+    assert found == ['c.yaml:1:1: "extends: d" is circular']
 
 
 def test_extends_follows_at_most_ten_parents(home: Home) -> None:
@@ -396,7 +396,7 @@ def test_extends_follows_at_most_ten_parents(home: Home) -> None:
     for number in range(1, 12):
         home.write(f"x{number}", f"extends: x{number - 1}\nname: x{number}\n")
     assert home.read(home.folder / "x10.yaml").name == "x10"
-    assert messages(lambda: home.read(home.folder / "x11.yaml")) == ['x1.yaml:1:1: extends "x0" is circular']
+    assert messages(lambda: home.read(home.folder / "x11.yaml")) == ['x1.yaml:1:1: "extends: x0" is circular']
 
 
 def test_a_manifest_extends_a_manifest(home: Home) -> None:

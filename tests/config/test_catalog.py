@@ -277,7 +277,7 @@ def test_extends_accepts_an_alias_and_refuses_an_unknown_name(tmp_path: Path) ->
         Catalog.load(tmp_path).benchmark("child").data.local_path == "datasets/longmemeval/longmemeval_s_cleaned.json"
     )
     put(tmp_path, "benchmarks", "child.yaml", "extends: unknown-s\nname: child\n")
-    with pytest.raises(ConfigError, match='extends "unknown-s": there is no benchmark with this name'):
+    with pytest.raises(ConfigError, match='"extends: unknown-s": there is no benchmark with this name'):
         Catalog.load(tmp_path).benchmark("child")
 
 

@@ -196,7 +196,12 @@ def test_a_password_in_a_database_url_is_refused(tmp_path: Path) -> None:
         (
             'contentField: "$.t"}',
             'contentField: "$.t", id_from: [{captured: eps, field: $.e}]}',
-            [('6:130: captured names the unknown map "eps"; known: none', "define the map with id_map or capture")],
+            [
+                (
+                    '6:130: "captured" names the unknown map "eps"; known: none',
+                    'define the map with "id_map" or "capture"',
+                )
+            ],
         ),
     ],
 )

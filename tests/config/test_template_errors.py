@@ -47,12 +47,12 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
         ("${question|zzz:1}", 'unknown filter "zzz" in ${question|zzz:1}', FILTERS),
         (
             "${question|truncate}",
-            "truncate needs a number of characters (for example truncate:200) in ${question|truncate}",
+            'the filter "truncate" needs a number of characters (for example truncate:200) in ${question|truncate}',
             FILTERS,
         ),
         (
             "${question|truncate:x}",
-            "truncate needs a number of characters (for example truncate:200) in ${question|truncate:x}",
+            'the filter "truncate" needs a number of characters (for example truncate:200) in ${question|truncate:x}',
             FILTERS,
         ),
         ("${question|upper:x}", "this filter has no argument, but 'x' was given in ${question|upper:x}", FILTERS),

@@ -117,7 +117,7 @@ def test_a_filter_without_arguments_refuses_an_argument(name: str) -> None:
 
 @each_row("argument", [None, "", "x", "-1", "1.5", " "])
 def test_truncate_needs_a_number_of_characters(argument: str | None) -> None:
-    with pytest.raises(ValueError, match="truncate needs a number of characters "):
+    with pytest.raises(ValueError, match='the filter "truncate" needs a number of characters '):
         make_filter("truncate", argument)
 
 

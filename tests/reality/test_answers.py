@@ -468,7 +468,7 @@ def test_a_reserved_request_field_cannot_be_set_in_body(serve: Serve, workspace:
     serve(completion("x"))
     (workspace / "run.yaml").write_text(f"benchmarks: [mini]\nmodels: {{local/m: {{body: {{{body}}}}}}}\n")
     refused = bench("run", "--config", "run.yaml", check=2)
-    assert "cannot be set in body" in refused.stderr
+    assert 'cannot be set in "body"' in refused.stderr
 
 
 def test_settings_of_a_model_without_an_endpoint_are_refused(workspace: Path, bench: Bench) -> None:

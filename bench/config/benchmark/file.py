@@ -392,10 +392,10 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
         parent = find(name) if isinstance(name, str) else None
         where = sources[-1].place(("extends",))
         if parent is None:
-            text = f'extends "{name}": there is no benchmark with this name'
+            text = f'"extends: {name}": there is no benchmark with this name'
             raise ConfigError(text, where=where, hint="list the known benchmarks with: bench list benchmarks")
         if any(source.path.resolve() == parent.resolve() for source in sources) or len(sources) > MAX_EXTENDS:
-            raise ConfigError(f'extends "{name}" is circular', where=where, hint='remove one of the keys "extends"')
+            raise ConfigError(f'"extends: {name}" is circular', where=where, hint='remove one of the keys "extends"')
         sources.append(Source.read(parent))
     return tuple(sources)
 

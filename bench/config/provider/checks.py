@@ -222,9 +222,9 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for index, form in enumerate(forms):
         if form.captured is not None and form.captured not in known:
             yield ConfigError(
-                f'captured names the unknown map "{form.captured}"; known: {", ".join(sorted(known)) or "none"}',
+                f'"captured" names the unknown map "{form.captured}"; known: {", ".join(sorted(known)) or "none"}',
                 where=source.place(("endpoints", "search", "response", "id_from", index, "captured")),
-                hint="define the map with id_map or capture",
+                hint='define the map with "id_map" or "capture"',
             )
 
 
