@@ -62,7 +62,7 @@ class UsageError(BenchError):
 
     kind = "usage"
     exit_code = 2
-    default_hint = "list the commands with: bench --help"
+    default_hint = "see bench --help"
 
 
 class ConfigError(BenchError):

@@ -112,7 +112,7 @@ def test_quiet_hides_notes_but_not_results_or_errors(capsys: Capture) -> None:
     console.note("note")
     console.line("result")
     console.error(UsageError("wrong"))
-    assert capsys.readouterr() == ("result\n", "error: wrong\nhint: list the commands with: bench --help\n")
+    assert capsys.readouterr() == ("result\n", "error: wrong\nhint: see bench --help\n")
 
 
 # ---------------------------------------------------------------------- terminals

@@ -163,7 +163,10 @@ def test_the_note_of_an_invalid_job_names_its_most_common_failure_and_the_comman
 
 def test_a_failure_without_a_message_is_named_by_its_kind(bench: Bench, tmp_path: Path) -> None:
     anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values=dict.fromkeys(NAMES, None))]))
-    assert "the most common failure, 12 times: timeout (bench failures r" in bench("results", "r").stdout
+    assert (
+        "the most common failure, 12 times: timeout (list all failures with: bench failures r"
+        in bench("results", "r").stdout
+    )
 
 
 def test_a_valid_job_has_no_note_of_its_most_common_failure(bench: Bench, tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def test_a_gate_accepts_every_alias_of_its_metric(tmp_path: Path, name: str) -> 
             "--min-score nonsense: no benchmark of this run computes this metric",
             "add the metric with --metrics",
         ),
-        ("mrr=high", "--min-score mrr=high: expected a number", "list the commands with: bench --help"),
-        ("mrr=nan", "--min-score mrr=nan: expected a number", "list the commands with: bench --help"),
-        ("mrr=inf", "--min-score mrr=inf: expected a number", "list the commands with: bench --help"),
+        ("mrr=high", "--min-score mrr=high: expected a number", "see bench --help"),
+        ("mrr=nan", "--min-score mrr=nan: expected a number", "see bench --help"),
+        ("mrr=inf", "--min-score mrr=inf: expected a number", "see bench --help"),
     ],
 )
 def test_a_gate_with_an_unknown_metric_or_invalid_number_is_rejected(

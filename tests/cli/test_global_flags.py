@@ -84,12 +84,12 @@ def test_each_display_is_accepted(display: str) -> None:
         (
             ["--display", ""],
             "--display : expected one of auto, live, plain, json, none",
-            "list the commands with: bench --help",
+            "see bench --help",
         ),
         (
             ["--display=Live"],
             "--display Live: expected one of auto, live, plain, json, none",
-            "list the commands with: bench --help",
+            "see bench --help",
         ),
         (["--workspace", "/no/such"], "--workspace /no/such: no such folder", "name an existing folder"),
         (["--workspace", __file__], f"--workspace {__file__}: no such folder", "name an existing folder"),

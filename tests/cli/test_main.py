@@ -303,9 +303,9 @@ def test_an_unknown_command_suggests_the_nearest_one(bench: Callable[..., Any], 
         (
             ("--display", "loud", "run"),
             "--display loud: expected one of auto, live, plain, json, none",
-            "list the commands with: bench --help",
+            "see bench --help",
         ),
-        (("run", "--log-file"), "--log-file needs a value", "list the commands with: bench --help"),
+        (("run", "--log-file"), "--log-file needs a value", "see bench --help"),
     ],
 )
 def test_an_invalid_flag_is_named_with_the_help_that_shows_the_flags(

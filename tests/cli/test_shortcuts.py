@@ -26,7 +26,7 @@ def two(ran: Ran) -> None:
 def test_a_command_without_a_run_uses_the_newest_and_names_it(bench: Bench, two: None, command: str) -> None:
     done = bench(command, "--json") if command != "export" else bench(command)
     assert "new" in done.stdout
-    assert done.stderr.startswith("run new (the newest;")
+    assert done.stderr.startswith("run new (the newest run;")
 
 
 @pytest.mark.parametrize("command", ["results", "failures", "export", "status", "sign", "compare"])

@@ -135,7 +135,7 @@ def test_an_error_prints_its_place_and_message_and_always_has_a_hint(
 ) -> None:
     found = UsageError(message, where=where, hint=hint)
     assert str(found) == (f"{where}: {message}" if where else message)
-    assert found.hint == (hint or "list the commands with: bench --help")
+    assert found.hint == (hint or "see bench --help")
     assert (found.message, found.where) == (message, where)
 
 
