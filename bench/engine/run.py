@@ -48,11 +48,11 @@ from bench.http.adaptive_concurrency import CEILING
 from bench.journal import Journal, Reader, RunMeta, RunState
 from bench.journal.file import NAME
 from bench.journal.paths import CHECKPOINTS, report_folder
+from bench.journal.queries import disk_full_text
 from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.settings import Environment
-from bench.visible import counted
 
 ROWS_A_SLOT = 10
 """number of rows that may wait to become durable, for each concurrent request"""
@@ -267,20 +267,19 @@ class Execution:
         if not (self.folder / NAME).is_file():
             raise DiskFull("the disk is full; the run was not started", hint="make room, then repeat the command")
         self.startup.run_begun = True
-        has_count = "stored" in full.message
         try:
             async with Reader.open(self.folder) as reader:
-                safe = sum((await reader.counts()).values())
+                message = disk_full_text(await reader.counts())
                 run_id = reader.meta.run_id
         except JournalError as unread:
-            text = full.message if has_count else f"{full.message}; every finished phase is stored"
+            text = "the disk is full; every finished phase is stored"
             raise DiskFull(text, where=full.where, hint=full.hint) from unread
         return Outcome(
             run_id=run_id,
             folder=self.folder,
             status=RunState.STOPPED,
             exit_code=full.exit_code,
-            message=full.message if has_count else f"the disk is full; {counted(safe, 'phase(|s) (is|are) stored')}",
+            message=message,
             jobs=await job_outcomes(self.plan, self.folder, {}),
         )
 

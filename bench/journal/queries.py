@@ -43,6 +43,7 @@ from bench.journal.rows import (
 from bench.journal.sql import blocks
 from bench.model import Call, Phase, State, Verdict
 from bench.scalars import Json
+from bench.visible import counted
 
 Unit = tuple[str, str, int]
 """corpus, item, epoch"""
@@ -429,6 +430,11 @@ async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str
         key = (STEP_PHASE[kind], outcome)
         counts[key] = counts.get(key, 0) + count
     return counts
+
+
+def disk_full_text(counts: Mapping[tuple[Phase, str], int]) -> str:
+    """Return the message about a full disk, with the number of stored phases; ``counts`` is from `read_counts`."""
+    return f"the disk is full; {counted(sum(counts.values()), 'phase(|s) (is|are) stored')}"
 
 
 def phase_outcome(row: JournalRow) -> tuple[Phase, str] | None:

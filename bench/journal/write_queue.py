@@ -43,8 +43,10 @@ from bench.journal.file import (
 from bench.journal.lease import JournalLease
 from bench.journal.queries import (
     READ,
+    disk_full_text,
     phase_outcome,
     read_corpus,
+    read_counts,
     read_finished,
     read_head,
     read_latest,
@@ -67,7 +69,6 @@ from bench.journal.rows import (
 )
 from bench.journal.sql import blocks
 from bench.model import Phase, Verdict
-from bench.visible import counted
 
 
 class DurabilityWaiters:
@@ -402,7 +403,4 @@ class Journal:
         if not isinstance(error, DiskFull):
             return error
         with sqlite_errors_reported(self.path):
-            safe = await self._reading.execute_fetchall(READ["phases"])
-        return DiskFull(
-            f"the disk is full; {counted(next(iter(safe))[0], 'phase(|s) (is|are) stored')}", where=str(self.path)
-        )
+            return DiskFull(disk_full_text(await read_counts(self._reading)), where=str(self.path))

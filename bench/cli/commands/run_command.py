@@ -445,6 +445,7 @@ async def _execute(
                 plan, environment=environment, observer=display, resume=resume, scope=scope, announce=announce
             )
     from bench.journal import Reader
+    from bench.journal.queries import disk_full_text
     from bench.report import fold
     from bench.report.outcome_text import outcome_texts
     from bench.report.result_files import publish
@@ -453,10 +454,10 @@ async def _execute(
     interrupts.listen()
     left = f"run {outcome.run_id} is {outcome.status}, but its report is not complete"
     interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))
-    safe = 0
+    text = "the disk is full; every finished phase is stored"
     try:
         async with Reader.open(outcome.folder) as reader:
-            safe = sum((await reader.counts()).values())
+            text = disk_full_text(await reader.counts())
             report = await fold(reader)
             folder = await publish(reader, report, results_folder(plan))
             await store_report(reader, report, plan.workspace / "results")
@@ -464,12 +465,6 @@ async def _execute(
     except (OSError, DiskFull) as error:
         if not isinstance(error, DiskFull) and not is_disk_full(error):
             raise
-        # the run's own words would be lost with its report
-        text = (
-            outcome.message
-            if "stored" in outcome.message
-            else f"the disk is full; {counted(safe, 'phase(|s) (is|are) stored')}"
-        )
         raise DiskFull(
             text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
         ) from error

@@ -59,9 +59,6 @@ SELECT phase, outcome, count(*) FROM phase GROUP BY phase, outcome;
 -- name: corpus_counts
 SELECT kind, outcome, count(*) FROM corpus_row WHERE kind IN ('ingested', 'ready', 'failed') GROUP BY kind, outcome;
 
--- name: phases
-SELECT count(*) FROM phase;
-
 -- name: states
 SELECT state, count(*) FROM (
   SELECT state, max(generation) FROM score
