@@ -122,20 +122,20 @@ def date_hits(
     anonymized: AnonymizedCorpus, hits: Sequence[Hit], sources: Sources
 ) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Give each hit without a date the date of its memory; return the hits, and flags for their dates."""
-    found, flags, missing = list(hits), set[str](), False
+    dated, flags, missing = list(hits), set[str](), False
     for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
         own = [one.memory.when for one in known if one.memory.when is not None] if known else []
         if hit.when is not None:
             if own and hit.when not in own and _is_of_another_day(hit.when, own):
                 flags.add(DATES_DIFFER)
         elif own:
-            found[at] = replace(hit, when=own[0])
+            dated[at] = replace(hit, when=own[0])
             flags.add(DATES_RESTORED)
         elif not known:
             missing = True
     if missing and anonymized.is_dated:
         flags.add(DATES_MISSING)
-    return tuple(found), tuple(sorted(flags))
+    return tuple(dated), tuple(sorted(flags))
 
 
 def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
