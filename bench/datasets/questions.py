@@ -50,7 +50,7 @@ from bench.datasets.rows.table_rows import without_empty_cells
 from bench.datasets.turn_reader import TurnReader
 from bench.metrics.answers.choices import choice_index
 from bench.model import Deletion
-from bench.visible import counted, is_blank
+from bench.visible import is_blank
 
 _OBJECTS = "write evidence.reference, a template that makes an id from an object"
 _TEXTS = (
@@ -322,7 +322,7 @@ class QuestionReader:
             return
         value = path.get(row)
         if value is not None:
-            text = f"matches no choice of {item.id}, as a text or a letter ({counted(len(item.choices), 'choice(|s)')})"
+            text = f"matches none of the {len(item.choices)} choices of {item.id}, as a text or a letter"
             raise item.place.error(
                 f"{prefix}{path_name(path)}", text, value, hint="write the text or the letter of one of the choices"
             )

@@ -174,4 +174,4 @@ async def test_an_address_without_a_scheduler_hints_at_starting_one(monkeypatch:
         async with Cluster.open(address, token="t"):
             pass
     assert str(caught.value) == f"--cluster {address}: no dask scheduler answers within 0.2 s"
-    assert caught.value.hint.startswith("start one with: dask scheduler")
+    assert caught.value.hint.startswith("start a scheduler with: dask scheduler")

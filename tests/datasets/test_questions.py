@@ -291,7 +291,7 @@ def test_choice_answer_may_be_a_letter_or_a_text(chat, choices: object, right: o
         (
             ["one", "two"],
             "C",
-            '[0].right: right matches no choice of q1, as a text or a letter (2 choices): "C" (row q1)',
+            '[0].right: right matches none of the 2 choices of q1, as a text or a letter: "C" (row q1)',
         ),
         (["one", "two"], None, "[0].right: right is missing in q1 (row q1)"),
     ],

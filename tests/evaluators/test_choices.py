@@ -132,7 +132,7 @@ def test_a_choice_answer_outside_the_choices_is_refused_at_its_row(tmp_path: Pat
     with pytest.raises(DataError) as caught:
         quiz(tmp_path, {}, {"id": "i2", "right": right})
     assert (caught.value.where or "").endswith("quiz.jsonl:2")
-    text = "right matches no choice of i2, as a text or a letter (2 choices)"
+    text = "right matches none of the 2 choices of i2, as a text or a letter"
     assert caught.value.message == f"{text}: {shown} (row i2)"
     assert caught.value.hint == "write the text or the letter of one of the choices"
 

@@ -296,7 +296,7 @@ def test_the_default_burst_is_a_fortieth_of_the_rate_and_at_least_one(
 
 
 def test_rps_and_rpm_together_are_rejected() -> None:
-    with pytest.raises(ValueError, match="rps and rpm exclude each other"):
+    with pytest.raises(ValueError, match='"rps" and "rpm" exclude each other'):
         Limits(rps=1, rpm=60)
 
 

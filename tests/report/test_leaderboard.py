@@ -108,5 +108,5 @@ async def test_an_empty_workspace_has_an_empty_leaderboard_with_a_hint(tmp_path:
     (grid,) = board_grids([], "benchmark")
     assert "use bench run" in grid.notes[0]
     await shown(tmp_path, "benchmark", job("a", 10))
-    with pytest.raises(UsageError, match="no run of nope is known"):
+    with pytest.raises(UsageError, match="there is no run of nope"):
         await load_board(tmp_path, ["nope"])

@@ -134,7 +134,7 @@ async def test_the_review_api_draws_and_labels_and_rejects_invalid_values(worksp
         assert status == 200 and found["labelled"] == 1 and found["entry"]["id"] != name
     async with visiting(workspace) as visit:
         status, text = await visit.get("/runs/r1/review")
-        assert status == 404 and "label answers with bench serve" in text
+        assert status == 404 and "label answers with: bench serve" in text
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
