@@ -114,7 +114,7 @@ def test_a_missing_file_of_several_is_named(workspace: Workspace) -> None:
     expected = refusal(workspace, [ROW], data={"type": "local", "files": ["datasets/t.json", "datasets/gone.json"]})
     assert 'the data file "datasets/gone.json" is not there' in expected
     expected = refusal(workspace, [ROW], data={"type": "local", "path": "a.json", "files": ["b.json"]})
-    assert '"data" has both "path" and "files"' in expected
+    assert 'data has both "path" and "files"' in expected
 
 
 def test_columns_names_the_fields_of_a_table_without_header(workspace: Workspace) -> None:

@@ -143,7 +143,7 @@ CONTEXT_KINDS = {
 def _format(config: BenchmarkConfig) -> Iterator[Finding]:
     data = config.data
     if bool(data.path) == bool(data.files):
-        text = '"data" has both "path" and "files"' if data.path else 'missing field "path" in "data"'
+        text = 'data has both "path" and "files"' if data.path else 'missing field "path" in "data"'
         yield ("data",), text, 'remove "path" or "files"' if data.path else "add path"
         return
     if data.files and data.type != "local":
