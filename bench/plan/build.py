@@ -30,8 +30,7 @@ from bench.plan.crash_cost import crash_notes
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 from bench.plan.plugins import Installed, refuse_duplicates
-from bench.plan.provider import at_cutoff as label_at_cutoff
-from bench.plan.provider import choose
+from bench.plan.provider import choose, label_at_cutoff
 from bench.plan.ranges import Ranges, ranges_of
 from bench.plan.shared_builds import with_shared_builds
 from bench.plan.validity import same_family_note
@@ -71,20 +70,22 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
             for at_k, provider_at_k in _cutoffs(benchmark, provider, request)
         ]
     )
+    running = [lane for lane in lanes if lane.skipped is None]
     refuse_duplicates(lanes, files, installed)
-    _check_models(lanes, environment, files)
+    _check_models(running, environment, files)
     _check_rates(lanes, request)
     check_prices(catalog, request.prices, files)
-    _check_single_namespace(lanes, request)
+    _check_single_namespace(running, request)
     spread = _spread_flag(request)
     if spread is not None and request.reuse_build != "never":
         raise UsageError(f"--reuse-build and {spread} exclude each other", hint=f"remove {spread}")
-    _check_coverage(lanes)
-    if not any(lane.skipped is None for lane in lanes):
+    _check_coverage(running)
+    if not running:
         raise UsageError(
             "no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes), hint="add another provider"
         )
     identity = identity_of(lanes, request, environment, files, installed)
+    alone = _single_process_reason(running, request)
     return Plan(
         request=request,
         workspace=catalog.workspace,
@@ -95,8 +96,8 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         ranges=chosen,
         versions=versions(installed),
         model_files=files,
-        workers=1 if _single_process_reason(lanes, request) else request.workers or 1,
-        notes=tuple(dict.fromkeys([*_notes(lanes), *_flag_notes(lanes, request, environment, files)])),
+        workers=1 if alone else request.workers or 1,
+        notes=tuple(dict.fromkeys([*_notes(lanes), *_flag_notes(running, request, environment, files, alone)])),
     )
 
 
@@ -166,8 +167,8 @@ def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]
     own = benchmark.scoring.judge or evaluation.judge.model or (benchmark.pack.judge_model if benchmark.pack else None)
     judging = _model_names(request.judge_model, own) if benchmark.scoring.judging else [NONE]
     jobs = [
-        Job(lane=lane, answering=reader, judge=judge if reader != NONE or benchmark.scoring.judges_hits else NONE)
-        for reader in answering
+        Job(lane=lane, answering=model, judge=judge if model != NONE or benchmark.scoring.judges_hits else NONE)
+        for model in answering
         for judge in judging
     ]
     return list(dict.fromkeys(jobs))
@@ -195,9 +196,8 @@ def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str
     return f"skipped: {benchmark.name} needs {', '.join(missing)}, which {provider.label} does not have"
 
 
-def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
+def _check_models(running: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
     """Raise an error if a running lane uses an unknown model, or a model whose API key is not set."""
-    running = [lane for lane in lanes if lane.skipped is None]
     embedding = {lane.provider.embedding for lane in running}
     for name in dict.fromkeys(name for lane in running for name in lane.models):
         try:
@@ -225,14 +225,14 @@ def _spread_flag(request: RunRequest) -> str | None:
     return "--cluster" if request.cluster is not None else "--workers" if (request.workers or 1) > 1 else None
 
 
-def _check_single_namespace(lanes: Sequence[Lane], request: RunRequest) -> None:
+def _check_single_namespace(running: Sequence[Lane], request: RunRequest) -> None:
     """Raise UsageError if the run cannot work with a service that has only one namespace.
 
     Such a service allows only one process, and it contains only the latest corpus. A run that only ingests must
     therefore have only one corpus.
     """
-    for lane in lanes:
-        if lane.skipped is not None or not lane.provider.config.scoping.single:
+    for lane in running:
+        if not lane.provider.config.scoping.single:
             continue
         name = lane.provider.label
         if (spread := _spread_flag(request)) is not None:
@@ -247,15 +247,15 @@ def _corpora(lane: Lane) -> int:
     return len({ref.corpus for ref in lane.benchmark.dataset.items(lane.benchmark.selection)})
 
 
-def _check_coverage(lanes: Sequence[Lane]) -> None:
+def _check_coverage(running: Sequence[Lane]) -> None:
     """Check that the memories contain every evidence turn.
 
     Lanes with equal benchmark, memory unit and memory text are checked once.
     """
     seen: set[tuple[str, str, str | None]] = set()
-    for lane in lanes:
+    for lane in running:
         way = (lane.benchmark.name, lane.unit, lane.text)
-        if lane.skipped is None and way not in seen and lane.benchmark.dataset.turn_evidence:
+        if way not in seen and lane.benchmark.dataset.turn_evidence:
             seen.add(way)
             _check_lane_coverage(lane)
 
@@ -293,20 +293,26 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
     return notes
 
 
-def _single_process_reason(lanes: Sequence[Lane], request: RunRequest) -> str | None:
+def _single_process_reason(running: Sequence[Lane], request: RunRequest) -> str | None:
     """Return the reason why only one process can do the work, or None if several processes could share it."""
     if request.limit is not None or request.sample is not None:
         return f"one process must select the items of {'--limit' if request.limit is not None else '--sample'}"
-    if max((_corpora(lane) for lane in lanes if lane.skipped is None), default=0) < 2:
+    if max(map(_corpora, running)) < 2:
         return "there is only one corpus, which one process ingests"
     return None
 
 
 def _flag_notes(
-    lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
+    running: Sequence[Lane],
+    request: RunRequest,
+    environment: Environment,
+    files: Mapping[str, ModelFile],
+    alone: str | None,
 ) -> Iterator[str]:
-    """Yield notes on flags without effect, prices that may be wrong, and the possible cost of a crash."""
-    running = [lane for lane in lanes if lane.skipped is None]
+    """Yield notes on flags without effect, prices that may be wrong, and the possible cost of a crash.
+
+    ``alone`` is the reason why only one process can do the work.
+    """
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
         yield "--judge-model has no effect: no evaluator of this run uses a judge"
     embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
@@ -317,8 +323,8 @@ def _flag_notes(
         for flag, given in (("--batch", request.batch), ("--cache", request.cache is not None)):
             if given:
                 yield f"{flag} has no effect: this run calls no model endpoint"
-    if (request.workers or 1) > 1 and (why := _single_process_reason(running, request)) is not None:
-        yield f"--workers has no effect: {why}"
+    if (request.workers or 1) > 1 and alone is not None:
+        yield f"--workers has no effect: {alone}"
     yield from unused_prices(request.prices, running)
     yield from tiny_prices(request.prices)
     yield from filter(None, [budget_note(running, request)])

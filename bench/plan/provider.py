@@ -181,7 +181,7 @@ def _planned(
     )
 
 
-def at_cutoff(label: str, k: int) -> str:
+def label_at_cutoff(label: str, k: int) -> str:
     """Return the label of a provider in a run with several k: ``chroma@k5``, or ``chroma@big-k5`` for a variant."""
     return f"{label}{'-' if '@' in label else '@'}k{k}"
 

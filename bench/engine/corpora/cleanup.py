@@ -41,7 +41,7 @@ from bench.model import Embedder, RunIdentity, Space
 from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
 from bench.plan.leftover import Leftover, leftovers
-from bench.plan.provider import at_cutoff, load_named
+from bench.plan.provider import label_at_cutoff, load_named
 from bench.providers import ProviderContext, open_provider
 from bench.settings import Environment
 
@@ -196,7 +196,7 @@ def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
         label = f"{load_named(catalog, name).name}{at}{variant}"
     except (UsageError, ConfigError):
         label = given
-    return {label, *(at_cutoff(label, k) for k in request.k)}
+    return {label, *(label_at_cutoff(label, k) for k in request.k)}
 
 
 def _with_moved_addresses(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> RunIdentity:
