@@ -71,7 +71,7 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
             f"--shards {count}: the run has only {counted(len(positions), 'item(|s)')}, but every shard needs an item"
         )
     whole = plan.ranges[0] if plan.ranges else (1, plan.total)
-    ranges = cut_range(whole, positions, breaks, count, inside_corpora=plan.workers <= 1)
+    ranges = cut_range(whole, positions, breaks, count, corpora_whole=plan.workers > 1)
     return [Shard(number=at, count=len(ranges), start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
 
 

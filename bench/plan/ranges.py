@@ -53,29 +53,29 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
 
 
 def cut_range(
-    whole: Range, positions: Sequence[int], breaks: Sequence[int], count: int, *, inside_corpora: bool = True
+    whole: Range, positions: Sequence[int], breaks: Sequence[int], count: int, *, corpora_whole: bool = False
 ) -> list[Range]:
     """Cut a range into up to ``count`` ranges with about the same number of selected positions.
 
     If a cut divides a corpus, two machines must ingest this corpus. Each cut therefore moves to the nearest start of a
-    corpus. If ``inside_corpora`` is true, a cut moves by at most a quarter of a shard, and divides a corpus if no
+    corpus. Unless ``corpora_whole`` is true, a cut moves by at most a quarter of a shard, and divides a corpus if no
     corpus starts within this distance. The result is deterministic.
 
     Args:
         positions: the selected positions, sorted.
         breaks: indexes of ``positions`` at which another corpus begins.
     """
-    inner = dict.fromkeys(positions[at] for at in _cut_indexes(len(positions), count, breaks, whole=not inside_corpora))
+    inner = dict.fromkeys(positions[at] for at in _cut_indexes(len(positions), count, breaks, corpora_whole))
     edges = [whole[0], *inner, whole[1] + 1]
     return [(start, after - 1) for start, after in pairwise(edges)]
 
 
-def _cut_indexes(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
+def _cut_indexes(length: int, count: int, breaks: Sequence[int], corpora_whole: bool) -> list[int]:
     """Return the indexes at which a new shard begins.
 
-    If ``whole`` is true, only indexes in ``breaks`` are used, unless ``breaks`` is empty.
+    If ``corpora_whole`` is true, only indexes in ``breaks`` are used, unless ``breaks`` is empty.
     """
-    leeway = length if whole else length // count // LEEWAY
+    leeway = length if corpora_whole else length // count // LEEWAY
     found = []
     for number in range(1, count):
         ideal = number * length // count
