@@ -29,6 +29,7 @@ from bench.datasets.memories import contained_ids, evidence_sentences
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.external_rows import ExternalRow, Hits
 from bench.engine.items.evaluate import StoredReplies, evaluate_item
+from bench.engine.items.hit_mapping import OVER_RETURNED
 from bench.engine.items.item_row import failed_row
 from bench.engine.items.phase_results import AnswerResult, SearchResult, flags_of, item_key, phase_row
 from bench.engine.lane_setup import open_lanes
@@ -129,7 +130,7 @@ def search_result_of(
         requested=k,
         returned=len(row.hits),
         unmapped=sum(not slot for slot in slots[:k]),
-        flags=("over_returned",) if len(row.hits) > k else (),
+        flags=(OVER_RETURNED,) if len(row.hits) > k else (),
     )
 
 

@@ -26,7 +26,7 @@ from bench.engine.work_queue import WorkQueue
 from bench.events import bind, log
 from bench.journal import Event
 from bench.model import Phase
-from bench.plan.shared_builds import BUILD, build_identity
+from bench.plan.shared_builds import BUILD, PROVIDER_VERSION, build_identity
 from bench.providers import Versioned
 
 ItemQueue = WorkQueue[ReadyCorpus, LaneItem]
@@ -206,7 +206,7 @@ async def _record_version(build: OpenLane) -> None:
         "durability": build.provider.durability,
         "keeps_store": build.provider.keeps_store,
     }
-    build.run.journal.append(Event(kind="provider_version", scope=build.key, data=data))
+    build.run.journal.append(Event(kind=PROVIDER_VERSION, scope=build.key, data=data))
     made_with = {"made_with": build_identity(build.plan, build.run.environment)}
     versions = {"version": build.provider.version, "upstream": upstream}
     build.run.journal.append(Event(kind=BUILD, scope=build.key, data={**made_with, **versions}))

@@ -29,6 +29,7 @@ from bench.journal.borrowers import borrowers
 from bench.journal.rows import ProbeKind
 from bench.model import Call, Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
+from bench.plan.leftover import NOT_CLEARED
 from bench.plan.validity import probe_text
 from bench.providers import Batching, Provider
 from bench.providers.batching import with_split_rule
@@ -310,7 +311,7 @@ class OpenLane:
         if cleared.failure is not None:
             self.run.journal_calls(cleared.calls, call_owner)
             text = f"{cleared.message}; clear the namespace again with: bench clean {self.run.run_id} --orphans --yes"
-            self.report(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
+            self.report(Event(kind=NOT_CLEARED, scope=self.key, message=text, data={"corpus": corpus_id}))
             return
         data = {"removed": cleared.value}
         row = self.corpus_row(

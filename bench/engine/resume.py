@@ -31,7 +31,7 @@ from bench.journal.merger import selected_from
 from bench.journal.paths import find_run
 from bench.model import FAILED_STATES, Phase, RunIdentity
 from bench.plan import Lane, Plan, changes, make_plan
-from bench.plan.job_record import EXTRA_KEY, JobRecord, dump_jobs, read_jobs, records
+from bench.plan.job_record import EXTRA_KEY, RESCORED, JobRecord, dump_jobs, read_jobs, records
 from bench.settings import Environment
 from bench.visible import counted
 
@@ -81,7 +81,6 @@ def stored_request(meta: RunMeta) -> RunRequest:
         ) from error
 
 
-RESCORED = "rescored"
 FROM_BENCHMARK = ("version", "config_sha256", "dataset", "k")
 """properties of a benchmark on which its stored searches depend"""
 FROM_SETTINGS = ("seed", "epochs", "selection")

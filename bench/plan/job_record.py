@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 EXTRA_KEY = "jobs"
+RESCORED = "rescored"
+"""kind of the event that records a rescore of the run"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,8 @@ BUILD = "build"
 """kind of the event that records the settings of an ingest"""
 REUSED = "reused_build"
 """kind of the event that records the reuse of memories of another run, and the cost of these memories"""
+PROVIDER_VERSION = "provider_version"
+"""kind of the event that records the version of the provider at an ingest"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 
 from bench.journal import Event, ProbeRow
 from bench.journal.records import MissingVerdicts
-from bench.model import JUDGED, State
+from bench.model import JUDGED, SCORED_STATES, State
 from bench.plan.job_record import JobRecord
 from bench.visible import counted
 
 CALIBRATION = "judge_calibration"
+"""kind of the event with a judge's error rates on answers whose verdict is known"""
 STORED = ("judge", "prompt", "prompt_sha256", "fpr", "fnr", "by_kind", "unparsed")
 ABSTENTION = "abstention"
 BUILT_IN = "builtin"
@@ -100,7 +101,7 @@ def n_scored(states: Mapping[State, int]) -> int:
 
     If ``states`` counts repeats of items, return the number of repeats.
     """
-    return sum(states.get(state, 0) for state in (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED))
+    return sum(states.get(state, 0) for state in SCORED_STATES)
 
 
 # ------------------------------------------------------------------------ calibration

@@ -30,7 +30,7 @@ from bench.events import redactor
 from bench.journal import CorpusKind, Reader
 from bench.model import State
 from bench.plan.job_record import JobRecord
-from bench.plan.shared_builds import REUSED
+from bench.plan.shared_builds import PROVIDER_VERSION, REUSED
 from bench.receipt import schema
 from bench.receipt.base_model import format_time, json_of, schema_mismatch_of
 from bench.receipt.cost_section import memory_cost
@@ -242,7 +242,7 @@ async def _reported_versions(reader: Reader, record: JobRecord) -> ReportedVersi
     version: str | None = None
     upstream: str | None = None
     for _, event in await reader.events():
-        if event.kind == "provider_version" and event.scope == record.build:
+        if event.kind == PROVIDER_VERSION and event.scope == record.build:
             told, above = event.data.get("version"), event.data.get("upstream")
             version = told if isinstance(told, str) else version
             upstream = above if isinstance(above, str) else upstream

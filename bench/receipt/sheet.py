@@ -24,6 +24,7 @@ from bench.journal.paths import report_folder
 from bench.metrics.latency import attempt_us
 from bench.model import Phase, State
 from bench.plan.job_record import JobRecord
+from bench.plan.shared_builds import PROVIDER_VERSION
 from bench.plan.validity import is_judged
 from bench.report.cost_text import cost_sentence, usd_text
 from bench.report.fold import JobReport, fold
@@ -252,7 +253,7 @@ async def _system_fact(reader: Reader, record: JobRecord) -> tuple[str, str]:
     versions = [
         str(event.data["upstream"])
         for _, event in await reader.events()
-        if event.kind == "provider_version" and event.scope == record.build and event.data.get("upstream") is not None
+        if event.kind == PROVIDER_VERSION and event.scope == record.build and event.data.get("upstream") is not None
     ]
     named = " and ".join(dict.fromkeys(versions))
     kind = f"{record.provider} ({record.provider_type})"

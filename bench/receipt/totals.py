@@ -27,7 +27,7 @@ from bench.journal.pages import EndedItem, EndedPhase, ended_items
 from bench.journal.records import UsageTotals
 from bench.metrics.latency import attempt_us
 from bench.metrics.protocol import Measure
-from bench.model import FAILED_STATES, JUDGED, Measurement, Phase, State, Verdict
+from bench.model import FAILED_STATES, JUDGED, SCORED_STATES, Measurement, Phase, State, Verdict
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.receipt import schema
@@ -267,7 +267,7 @@ class JobTotals:
         If items are repeated in several epochs, each repeat is one row.
         """
         ended = sum(self.states.values())
-        scored = sum(self.states[state] for state in ("correct", "incorrect", "partial", "abstained"))
+        scored = sum(self.states[state] for state in SCORED_STATES)
         return schema.ReceiptCounts(
             planned=planned,
             pending=planned - ended,

@@ -17,6 +17,7 @@ from bench.errors import UsageError
 from bench.journal import Event, ProbeRow, Reader, RunState
 from bench.journal.records import ErrorCount, HitCounts, UsageTotals
 from bench.metrics.aggregation import ONE_CLUSTER
+from bench.metrics.fold import DIMENSIONS
 from bench.metrics.fold import fold as fold_metrics
 from bench.metrics.fold_input import FoldRow, FoldTable, JobFacts
 from bench.metrics.overlay import GoldScores
@@ -44,9 +45,6 @@ from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
 from bench.report.sanity import WarningSign, sanity_signs
 from bench.report.searches import flag_notes, probe_notes, unmapped_notes
-
-DEFAULT_DIMENSIONS = ("question_type", "group")
-"""item properties by which every report breaks down its metrics"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +309,7 @@ def _fold_metrics(
         metrics,
         rows,
         job=facts,
-        by=(*DEFAULT_DIMENSIONS, *by),
+        by=(*DIMENSIONS, *by),
         clustered=record.cluster_by is not None,
         epochs=record.epochs,
         epochs_reducer=record.epochs_reducer,

@@ -33,6 +33,7 @@ from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
 from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord, MetricRecord
+from bench.plan.shared_builds import PROVIDER_VERSION
 from bench.plan.validity import is_judged
 from bench.tokens import TOKEN_METHOD
 from bench.visible import counted
@@ -393,9 +394,7 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
 def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]:
     """Return a note if the memory system changed its version during the run, else ()."""
     answered = [
-        event.data.get("upstream")
-        for event in events
-        if event.kind == "provider_version" and event.scope == record.build
+        event.data.get("upstream") for event in events if event.kind == PROVIDER_VERSION and event.scope == record.build
     ]
     versions = list(dict.fromkeys(str(version) for version in answered if version is not None))
     if len(versions) < 2:

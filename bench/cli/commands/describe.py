@@ -124,6 +124,7 @@ def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
 def _run(workspace: Path, name: str) -> Mapping[str, object]:
     from bench.journal import Reader
     from bench.journal.paths import find_run
+    from bench.plan.validity import CALIBRATION
 
     async def read() -> Json:
         async with Reader.open(find_run(workspace, name)) as reader:
@@ -138,7 +139,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
                 "versions": dict(meta.versions),
                 "code_state": dict(meta.code_state),
                 "notes": meta.extra.get("notes", []),
-                "judge_calibration": [dict(one.data) for _, one in events if one.kind == "judge_calibration"],
+                "judge_calibration": [dict(one.data) for _, one in events if one.kind == CALIBRATION],
                 "resumes": [{"at": one.at.isoformat(), **one.data} for one in reader.resumes],
             }
 

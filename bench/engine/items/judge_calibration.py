@@ -23,8 +23,8 @@ from bench.journal import Event, Reader
 from bench.model import Call
 from bench.plan import NONE, Job, Lane
 from bench.plan.model_settings import judge_tokens
+from bench.plan.validity import CALIBRATION
 
-KIND = "judge_calibration"
 FAILED = "judge_calibration_failed"
 WARNING = "judge_warning"
 
@@ -52,7 +52,7 @@ async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
             run.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))
         for found in done.value or ():
             known[job.judge, found.prompt_sha256] = found.fpr.value
-            run.journal.append(Event(kind=KIND, data=_data(job.judge, found, done.calls)))
+            run.journal.append(Event(kind=CALIBRATION, data=_data(job.judge, found, done.calls)))
     for lane, job, _ in _judged(run, models):
         _warn(run, lane, job, known)
     await run.journal.flush()
@@ -76,7 +76,7 @@ async def _known(run: RunContext) -> dict[tuple[str, str], float | None]:
     found: dict[tuple[str, str], float | None] = {}
     async with Reader.open(run.folder) as reader:
         for _, event in await reader.events():
-            if event.kind == KIND:
+            if event.kind == CALIBRATION:
                 rate = event.data["fpr"]
                 value = rate.get("value") if isinstance(rate, Mapping) else None
                 found[str(event.data["judge"]), str(event.data["prompt_sha256"])] = value

@@ -27,6 +27,7 @@ from itertools import combinations
 
 from bench import stats
 from bench.errors import UsageError
+from bench.metrics.fold import DIMENSIONS
 from bench.metrics.fold_input import NO_LABEL
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, JUDGED, State
@@ -52,7 +53,6 @@ from bench.report.comparison.paired_tests import (
 )
 from bench.report.comparison.sides import PENDING, Side
 
-DIMENSIONS = ("question_type", "group")
 VERDICT_METRICS = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
 """prefixes of the names of answer metrics that are computed from verdicts"""
 

@@ -27,6 +27,7 @@ from bench.metrics.fold_input import NO_LABEL, EndState, FoldRow, Labels, labels
 from bench.metrics.protocol import Measure
 from bench.model import DATES_MISSING
 from bench.plan.job_record import JobRecord
+from bench.plan.validity import CALIBRATION
 from bench.report.fold import job_invalid_reasons, repeats_of
 from bench.report.job_data import OutcomeCounts, fold_rows, open_measures
 from bench.scalars import Json
@@ -68,8 +69,6 @@ def _rate_limits(stored: object, provider: str) -> dict[str, str]:
 NAN = math.nan
 PENDING = "pending"
 """state of an item that has not ended"""
-CALIBRATION = "judge_calibration"
-"""kind of the event with a judge's error rates on answers whose verdict is known"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from bench.journal import Reader
 from bench.journal.records import ItemRecord
 from bench.metrics import score
-from bench.plan.job_record import JobRecord
+from bench.plan.job_record import RESCORED, JobRecord
 from bench.report.judges.panel import item_texts
 from bench.report.judges.review import NO_TYPE, AnswerKey, ReviewSample, SampledAnswer, verdicts_of
 from bench.stats import allocation
 
-RESCORED = "rescored"
 DOUBT_WEIGHT = 2.0
 """ratio of the sampling weight of a doubtful answer to that of a clear answer"""
 DIFFER = "judges differ"
