@@ -162,8 +162,8 @@ async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, it
         receipt_id=settings.receipt_id,
         kind="partial" if job.n_pending or settings.gaps else "run",
         bench_version=bench_version(reader.meta),
-        ran_at=began or settings.issued_at,
-        finished_at=ended or began or settings.issued_at,
+        ran_at=began,
+        finished_at=ended,
         issued_at=settings.issued_at,
         time_source="self-asserted",
         run=facts.run(proof, settings.announced),
@@ -173,8 +173,8 @@ async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, it
         prompts=facts.prompts(),
         metrics=facts.metrics(),
         environment=environment(reader.meta),
-        counts=totals.counts(job.record.n_repeats),
-        scores=totals.scores(job, corpora),
+        counts=totals.counts(),
+        scores=totals.scores(corpora),
         per_query=writer.digests.per_query(settings.receipt_id),
         config_digest="0" * 64,
         result_digest="0" * 64,
@@ -209,7 +209,7 @@ async def _corpus_times(reader: Reader, record: JobRecord) -> CorpusTimes:
     )
 
 
-async def _time_span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:
+async def _time_span(reader: Reader, record: JobRecord) -> tuple[str, str]:
     """Return the times at which a job began and ended, as text.
 
     The job began with its first corpus or call. It ended with the last change of its corpora, calls or run status.
@@ -225,8 +225,8 @@ async def _time_span(reader: Reader, record: JobRecord) -> tuple[str | None, str
         ended.append(call.started_at)
     status = await reader.status()
     ended.append(status.at)
-    first = min([*began, reader.meta.created_at]) if not began else min(began)
-    return format_time(first), format_time(max([*ended, first]))
+    first = min(began, default=reader.meta.created_at)
+    return format_time(first), format_time(max(*ended, first))
 
 
 async def _reuse_notes(reader: Reader, record: JobRecord) -> tuple[str, ...]:
@@ -243,9 +243,9 @@ async def _reported_versions(reader: Reader, record: JobRecord) -> ReportedVersi
     upstream: str | None = None
     for _, event in await reader.events():
         if event.kind == PROVIDER_VERSION and event.scope == record.build:
-            told, above = event.data.get("version"), event.data.get("upstream")
-            version = told if isinstance(told, str) else version
-            upstream = above if isinstance(above, str) else upstream
+            stored_version, stored_upstream = event.data.get("version"), event.data.get("upstream")
+            version = stored_version if isinstance(stored_version, str) else version
+            upstream = stored_upstream if isinstance(stored_upstream, str) else upstream
     return ReportedVersions(version=version, upstream=upstream)
 
 
@@ -258,9 +258,9 @@ def learn_secrets(environment: Environment, workspace: Path | None, providers: I
     for value in environment.values_of(lambda name: name.upper().endswith(SECRET_SUFFIXES)):
         if len(value) >= MIN_SECRET_LENGTH:
             redactor.learn(value)
-    foreign = {provider.partition("@")[0] for provider in providers} - BUILT_IN.keys()  # those have no config
-    if workspace is not None and foreign:
-        for name in _secret_variables(workspace, foreign):
+    configured = {provider.partition("@")[0] for provider in providers} - BUILT_IN.keys()
+    if workspace is not None and configured:
+        for name in _secret_variables(workspace, configured):
             environment.secret(name)
 
 

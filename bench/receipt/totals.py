@@ -9,7 +9,7 @@ Example::
     async for row in item_rows(reader, record, deterministic=totals.row_metrics, with_answers=False):
         totals.add(row)
         writer.add(row.item)
-    totals.scores(job, corpora), totals.counts(job.record.n_repeats)
+    totals.scores(corpora), totals.counts()
 
 Rows are not validated here, because every new receipt is verified after signing.
 """
@@ -27,7 +27,7 @@ from bench.journal.pages import EndedItem, EndedPhase, ended_items
 from bench.journal.records import UsageTotals
 from bench.metrics.latency import attempt_us
 from bench.metrics.protocol import Measure
-from bench.model import FAILED_STATES, JUDGED, SCORED_STATES, Measurement, Phase, State, Verdict
+from bench.model import FAILED_STATES, JUDGED, SCORED_STATES, Phase, State, Verdict
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.receipt import schema
@@ -205,8 +205,8 @@ class CorpusTimes:
 class JobTotals:
     """Adds up the rows of a job, and returns the counts and scores of its receipt."""
 
+    job: JobReport
     metrics: tuple[Measure, ...]
-    measured: Mapping[str, Measurement]
     row_metrics: frozenset[str]
     """metrics whose values are written into rows, because they do not depend on a model"""
     tallies: dict[str, RecomputedTally]
@@ -226,8 +226,8 @@ class JobTotals:
         found = tuple(metric for metric in open_measures(job.record)[0] if metric.name in known)
         first_judged = job.record.models.judge not in (None, "none") and _judges(job.record.evaluators[:1])
         return cls(
+            job=job,
             metrics=found,
-            measured=job.metrics,
             row_metrics=frozenset(one.name for one in found if not _is_judged(one, first_judged=first_judged)),
             needs_verdict=frozenset(one.name for one in found if one.needs_verdict and is_judged(job.record)),
             tallies={metric.name: RecomputedTally() for metric in found},
@@ -261,26 +261,26 @@ class JobTotals:
         else:
             tally.scored(value, where)
 
-    def counts(self, planned: int) -> schema.ReceiptCounts:
-        """Return the number of rows in each state; ``planned`` is the planned number of rows.
+    @property
+    def pending(self) -> int:
+        """Return the number of planned rows that have not ended. Each repeat of an item is one row."""
+        return self.job.record.n_repeats - sum(self.states.values())
 
-        If items are repeated in several epochs, each repeat is one row.
-        """
-        ended = sum(self.states.values())
+    def counts(self) -> schema.ReceiptCounts:
+        """Return the number of rows in each state."""
         scored = sum(self.states[state] for state in SCORED_STATES)
         return schema.ReceiptCounts(
-            planned=planned,
-            pending=planned - ended,
+            planned=self.job.record.n_repeats,
+            pending=self.pending,
             scored=scored,
             by_state=schema.ByState.model_validate({str(state): self.states[state] for state in State}),
             error_kinds=dict(sorted(self.errors.items())),
             retries=self.retries,
         )
 
-    def scores(self, job: JobReport, corpora: CorpusTimes) -> schema.Scores:
+    def scores(self, corpora: CorpusTimes) -> schema.Scores:
         """Return the section ``scores``: deterministic scores, judged scores, measured times and cost."""
-        pending = job.record.n_repeats - sum(self.states.values())
-        made = {metric.name: self._score(metric, pending) for metric in self.metrics}
+        made = {metric.name: self._score(metric) for metric in self.metrics}
         plain = self.row_metrics
         return schema.Scores(
             deterministic={name: score for name, score in made.items() if name in plain},
@@ -291,12 +291,12 @@ class JobTotals:
                 "ingest_to_searchable_us": times(corpora.searchable_us),
                 "ingest_memories_per_s": corpora.pace(),
             },
-            cost=_cost(job.usage),
+            cost=_cost(self.job.usage),
         )
 
-    def _score(self, metric: Measure, pending: int) -> schema.ReceiptScore:
-        tally, report = self.tallies[metric.name], self.measured.get(metric.name)
-        value, zero = tally.fold(metric.aggregation, pending)
+    def _score(self, metric: Measure) -> schema.ReceiptScore:
+        tally, report = self.tallies[metric.name], self.job.metrics.get(metric.name)
+        value, zero = tally.fold(metric.aggregation, self.pending)
         if metric.aggregation == "other" and report is not None:
             value, zero = report.value, report.value_failures_as_zero
         found = report.interval if report is not None else None
@@ -306,7 +306,7 @@ class JobTotals:
             value_failures_as_zero=zero,
             n=len(tally.values),
             n_excluded=tally.excluded,
-            n_failed=tally.failed + pending,
+            n_failed=tally.failed + self.pending,
             aggregate=metric.aggregation,
             interval=None
             if found is None

@@ -357,18 +357,19 @@ NO_CORPORA = CorpusTimes(ingest_us=(), searchable_us=(), memories=0, wall_us=0)
 
 def test_rows_add_up_to_counts_and_scores() -> None:
     interval = Interval(low=0.1, high=0.9, level=0.95, method="wilson")
-    folds = JobTotals.of(job(metrics={"mrr": measurement("mrr", interval=interval, breakdown={"type": {}})}))
+    measured = {"mrr": measurement("mrr", interval=interval, breakdown={"type": {}})}
+    folds = JobTotals.of(job(record=record(n_selected=2, epochs=3), metrics=measured))
     folds.add(row(values={"mrr": 1.0}))
     folds.add(row("incorrect", {"mrr": 0.5}, labels={"type": "b"}))
     folds.add(row("unscored", {"mrr": None}, labels={}, latencyUs={}))
     folds.add(row("error", errorKind="timeout"))
-    counts = json_of(folds.counts(6))
+    counts = json_of(folds.counts())
     assert counts.pop("byState") == {
         "correct": 1, "incorrect": 1, "partial": 0, "abstained": 0, "error": 1, "not_ready": 0, "unsupported": 0,
         "unscored": 1, "measured": 0,
     }  # fmt: skip
     assert counts == {"planned": 6, "pending": 2, "scored": 2, "errorKinds": {"timeout": 1}, "retries": 8}
-    scores = folds.scores(job(record=record(n_selected=2, epochs=3)), NO_CORPORA)
+    scores = folds.scores(NO_CORPORA)
     score = json_of(scores.deterministic["mrr"])
     assert score == {
         "definition": "mrr/1", "value": 0.75, "valueFailuresAsZero": 0.3, "n": 2, "nExcluded": 1, "nFailed": 3,
@@ -376,9 +377,9 @@ def test_rows_add_up_to_counts_and_scores() -> None:
         "breakdown": {"type": {"a": {"value": 1.0, "n": 1}, "b": {"value": 0.5, "n": 1}}},
     }  # fmt: skip
     assert scores.judged == {}
-    measured = json_of(scores)["measured"]
-    assert measured["search_us"] == {"n": 3, "min": 5, "p50": 5, "p95": 5, "p99": 5, "max": 5}  # type: ignore[index]
-    assert measured["ingest_memories_per_s"] == {"n": 0, "value": None}  # type: ignore[index]
+    times_of = json_of(scores)["measured"]
+    assert times_of["search_us"] == {"n": 3, "min": 5, "p50": 5, "p95": 5, "p99": 5, "max": 5}  # type: ignore[index]
+    assert times_of["ingest_memories_per_s"] == {"n": 0, "value": None}  # type: ignore[index]
 
 
 def test_the_reported_models_of_answers_and_verdicts_are_collected() -> None:
@@ -421,7 +422,7 @@ def test_a_score_that_depends_on_a_model_is_listed_as_judged(
     folds = JobTotals.of(job(record=found))
     assert [one.name for one in folds.metrics] == [name]
     assert (name not in folds.row_metrics) is judged
-    scores = folds.scores(job(record=found), NO_CORPORA)
+    scores = folds.scores(NO_CORPORA)
     assert (list(scores.judged), list(scores.deterministic)) == (([name], []) if judged else ([], [name]))
 
 
@@ -435,7 +436,7 @@ def test_a_macro_mean_is_computed_from_the_labels_of_the_rows() -> None:
     for value, label in [(1.0, "a"), (1.0, "a"), (0.0, "b")]:
         folds.add(row(values={"accuracy_macro": value}, labels={"question_type": label}))
     folds.add(row("not_ready", labels={"question_type": "a"}))
-    score = folds.scores(job(record=found), NO_CORPORA).deterministic["accuracy_macro"]
+    score = folds.scores(NO_CORPORA).deterministic["accuracy_macro"]
     assert (score.aggregate, score.value, score.n, score.n_failed) == ("macro:question_type", 0.5, 3, 1)
     assert score.value_failures_as_zero == (2 / 3 + 0.0) / 2
 
@@ -482,7 +483,7 @@ COSTS: list[tuple[dict[str, UsageTotals], int | None, dict[str, int | None]]] = 
 def test_costs_are_whole_micro_dollars_and_null_if_any_part_is_unknown(
     usage: dict[str, UsageTotals], total: int | None, by_role_: dict[str, int | None]
 ) -> None:
-    cost = JobTotals.of(job()).scores(job(usage=usage), NO_CORPORA).cost
+    cost = JobTotals.of(job(usage=usage)).scores(NO_CORPORA).cost
     assert (cost.usd_micros, {role: one.usd_micros for role, one in cost.by_role.items()}) == (total, by_role_)
     assert cost.calls == sum(one.calls for one in usage.values())
     assert (cost.price_table is None) is not any(one for one in by_role_.values())
@@ -493,7 +494,7 @@ def test_tokens_of_every_role_add_up() -> None:
         "judge": UsageTotals(calls=1, usage=Usage(input_tokens=10, output_tokens=1)),
         "answering": UsageTotals(calls=1, usage=Usage(input_tokens=20, output_tokens=2)),
     }
-    cost = JobTotals.of(job()).scores(job(usage=usage), NO_CORPORA).cost
+    cost = JobTotals.of(job(usage=usage)).scores(NO_CORPORA).cost
     assert (cost.calls, cost.prompt_tokens, cost.completion_tokens) == (2, 30, 3)
 
 
