@@ -316,10 +316,10 @@ class Journal:
         A cancellation of the run has no effect on this task.
         """
         with CancelScope(shield=True):
-            async with self._opened() as (writing, store):
+            async with self._opened() as (writing, row_writer):
                 task_status.started()
                 try:
-                    await self._write_until_closed(writing, store)
+                    await self._write_until_closed(writing, row_writer)
                 except JournalError as error:
                     self._failure = await self._explain(writing, error)
                     self._waiting.release_all()
@@ -350,30 +350,30 @@ class Journal:
         self.uuid = str(raw.execute(READ["origins"]).fetchone()[0])
         return int(raw.execute(_WRITE["last_id"]).fetchone()[0])
 
-    async def _write_until_closed(self, writing: aiosqlite.Connection, store: RowWriter) -> None:
+    async def _write_until_closed(self, writing: aiosqlite.Connection, row_writer: RowWriter) -> None:
         while self._queue or not self._closing:
             with move_on_after(HEARTBEAT_S):
                 await self._wake.wait()
             with move_on_after(self._linger_s):
                 await self._hurry.wait()
-            await self._commit(writing, store)
+            await self._commit(writing, row_writer)
 
-    async def _commit(self, writing: aiosqlite.Connection, store: RowWriter) -> None:
+    async def _commit(self, writing: aiosqlite.Connection, row_writer: RowWriter) -> None:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
         oldest_s = self.oldest_s()
         with sqlite_errors_reported(self.path), storable(self.path):
-            await run_in_thread(writing, lambda raw: self._transact(raw, store, batch, oldest_s))
+            await run_in_thread(writing, lambda raw: self._transact(raw, row_writer, batch, oldest_s))
         self._committing = ()
         self.acknowledged += len(batch)
         self._acknowledge(batch)
 
     def _transact(
-        self, raw: sqlite3.Connection, store: RowWriter, batch: Sequence[Writable], oldest_s: float | None
+        self, raw: sqlite3.Connection, row_writer: RowWriter, batch: Sequence[Writable], oldest_s: float | None
     ) -> None:
         """Write and commit one batch of rows. Runs in SQLite's thread."""
-        store.write(raw, batch)
+        row_writer.write(raw, batch)
         self._lease.beat(raw, oldest_s)
         raw.commit()
 

@@ -242,13 +242,13 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
             "--dry-run cannot be used when a run is resumed", hint=f"show the pending items with: bench status {run_id}"
         )
     catalog, environment = load_workspace()
-    found = requested_settings(catalog, flags or RunFlags())
+    settings = requested_settings(catalog, flags or RunFlags())
 
     async def planned() -> tuple[Path, Plan]:
         async with Reader.open(find_run(catalog.workspace, run_id)) as reader:
-            cluster = found.get("cluster", reader.meta.request.get("cluster"))
+            cluster = settings.get("cluster", reader.meta.request.get("cluster"))
         ahead = _for_planning(environment, cluster)
-        return await resumed_plan(run_id, catalog=catalog, flags=found, environment=ahead)
+        return await resumed_plan(run_id, catalog=catalog, flags=settings, environment=ahead)
 
     folder, plan = anyio.run(planned)
     return execute_plan(plan, environment, resume=folder)
