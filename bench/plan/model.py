@@ -266,7 +266,7 @@ class Lane:
 class Plan:
     """Everything that a run will do.
 
-    A plan does not depend on a run id, a folder or the clock. Its ``digest`` does not depend on the ranges either.
+    The ``digest`` does not depend on the run id, the folder, the clock or the ranges.
     """
 
     request: RunRequest
