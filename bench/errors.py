@@ -66,7 +66,7 @@ class UsageError(BenchError):
 
 
 class ConfigError(BenchError):
-    """A config, prompt or plug-in is wrong. ``problems`` has every problem of the file."""
+    """A config, prompt or plug-in is wrong. ``problems`` has all errors of the file."""
 
     kind = "config"
     exit_code = 2
@@ -128,7 +128,7 @@ class IdentityError(BenchError):
 
 
 class JournalError(BenchError):
-    """A run file that is damaged, not a journal, or of a newer version. The file was not changed."""
+    """The journal (the SQLite file of a run) is damaged, is another kind of file, or has a newer version."""
 
     kind = "journal"
     exit_code = 2
@@ -163,7 +163,10 @@ class Locked(JournalError):
 
 
 class MergeConflict(JournalError):
-    """Two journals of the same plan have different outcomes. ``items`` has (item id, phase) for each difference."""
+    """Two runs of the same plan (settings and items) have different outcomes for an item.
+
+    ``items`` has (item id, phase) for each difference.
+    """
 
     kind = "conflict"
     exit_code = 4

@@ -119,9 +119,9 @@ def _read(tag: re.Match[str]) -> tuple[str, bool]:
 
 
 def _final_channel(text: str) -> str:
-    """Return the last message of the channel ``final``. If the text has no channels, return the text itself.
+    """Return the last message of a text if it is in the channel ``final``. Return a text without channels unchanged.
 
-    If the last channel is not ``final``, return ``<think>``, because all of the text is reasoning.
+    If the last message is in another channel, the text has no answer: return ``<think>``, an open block of reasoning.
     """
     if "<|channel|>" not in text:
         opens, final = _BARE_CHANNELS

@@ -225,7 +225,7 @@ Flags of every command, before or after it
 Exit codes of run and resume
   0   complete, valid, gates passed; also: nothing left to do
   1   internal error (a bug)
-  2   usage, configuration, dataset or identity error; nothing was started
+  2   wrong flags, config or dataset, or a resume with changed settings; nothing was started
   3   stopped, can be resumed: budget, time, disk full, key refused, circuit breaker, paused
   4   finished, but a job is INVALID, a gate failed, or there is a regression
   5   verification failed

@@ -66,9 +66,9 @@ class SelectionFlags:
     per_type: Switch = None
     """with --sample: N items of each question type"""
     start: Whole = None
-    """first position of the range, counted from 1"""
+    """position of the first item to run, counted from 1"""
     end: Whole = None
-    """last position of the range, included"""
+    """position of the last item to run"""
     shard: Maybe = None
     """i/n: the i-th of n equal ranges of the items, for example 1/4"""
     items: Annotated[Many, Parameter(name=["--items", "--item"])] = None

@@ -247,7 +247,7 @@ class Operation(ConfigModel):
     concurrency: InFlight | Literal["auto"] = DEFAULT_CONCURRENCY
     ingest_concurrency: InFlight | None = None
     rate: Pairs = Field(default_factory=dict)
-    """``NAME``, or its calls ``NAME.add`` or ``NAME.search`` -> a rate such as ``50/s`` or ``600/m``"""
+    """provider ``NAME``, or only its calls ``NAME.add`` or ``NAME.search`` -> a rate such as ``50/s`` or ``600/m``"""
     timeout: Seconds | None = None
     """maximum seconds of one attempt of a call"""
     item_timeout: Seconds | None = None
@@ -259,7 +259,7 @@ class Operation(ConfigModel):
     newest matching run; never: always ingest"""
     circuit_breaker: bool = True
     """true: a job stops if its first 20 searches return no hits, or if its first 10 items fail with the same error
-    about a wrong request. false means the same as ``no_circuit_breaker: true``"""
+    about a wrong request. false: such a job continues; ``no_circuit_breaker: true`` means the same"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""

@@ -147,7 +147,7 @@ Usd = Annotated[Decimal, BeforeValidator(_amount), Field(ge=0, allow_inf_nan=Fal
 
 
 class CallPrices(ConfigModel):
-    """The prices of one add call and one search call in USD; a single number is the price of both."""
+    """The prices of one add call and one search call in USD. A single number is the price of each call."""
 
     add: Usd | None = None
     """USD per add call; unset: unknown"""

@@ -297,7 +297,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 
 @contextmanager
 def _rebuildable(path: Path) -> Iterator[None]:
-    """Convert SQLite errors like `sqlite_errors_reported`, and add a hint to rebuild the database."""
+    """Do the same as `sqlite_errors_reported` with SQLite errors, and add a hint to rebuild the database."""
     try:
         with sqlite_errors_reported(path):
             yield

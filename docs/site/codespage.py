@@ -16,6 +16,18 @@ LEAD = """\
 An error is printed as two lines on stderr: `error: PLACE: MESSAGE` (or `error: MESSAGE`) and `hint: HINT`. With
 `--json`, the error is one object on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
 
+FIELDS = """\
+Names such as `problems` are attributes of the Python exception."""
+
+VERDICTS = {
+    ReceiptVerdict.VALID: "every check passed",
+    ReceiptVerdict.UNTRUSTED: "the key is unknown, retired or revoked, or is not allowed to sign receipts",
+    ReceiptVerdict.SUPERSEDED: "the signer replaced the receipt by a newer one",
+    ReceiptVerdict.RETRACTED: "the signer withdrew the receipt",
+    ReceiptVerdict.INVALID: "the receipt was changed, contradicts itself, or contains impossible numbers",
+    ReceiptVerdict.POLICY: "valid, but does not meet the rule of `--policy`",
+}
+
 CALLS = """\
 If a call of a provider or model fails permanently, the run continues. The error becomes the outcome of the item, with
 one of these kinds. The kinds `auth` and `quota`, and a server that cannot be reached, also end the job of the provider.
@@ -30,9 +42,10 @@ def text() -> str:
         "## Exit codes of run and resume",
         table(["code", "meaning"], _codes()),
         "## Exit codes of verify",
-        table(["code", "verdict"], _verdicts()),
+        table(["code", "verdict", "meaning"], _verdicts()),
         "`reproduce` and `diff` exit with 8 if the results differ.",
         "## Errors that end a command",
+        FIELDS,
         table(["kind", "exit", "meaning", "default hint"], _kinds(BenchError, stop=CallError)),
         "## Errors of an item",
         CALLS,
@@ -48,8 +61,8 @@ def _codes() -> Iterator[list[str]]:
 
 
 def _verdicts() -> Iterator[list[str]]:
-    for number in sorted({verdict.exit_code for verdict in ReceiptVerdict}):
-        yield [str(number), ", ".join(str(verdict) for verdict in ReceiptVerdict if verdict.exit_code == number)]
+    for verdict in sorted(ReceiptVerdict, key=lambda verdict: verdict.exit_code):
+        yield [str(verdict.exit_code), str(verdict), VERDICTS[verdict]]
 
 
 def _kinds(root: type[BenchError], stop: type[BenchError] | None = None) -> Iterator[list[str]]:

@@ -196,7 +196,7 @@ def _check_benchmark(catalog: Catalog, path: Path, environment: Environment) -> 
 
 
 def _noted(path: Path, note: str) -> str:
-    """Return a note that begins with the path of the file, or with a position in the file if the note has one."""
+    """Return the note with the path of the file in front, unless the note begins with that path."""
     return note if note.startswith(f"{display_path(path)}:") else f"{path}: {note}"
 
 

@@ -86,8 +86,8 @@ async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
         names = ", ".join(lane.provider.name for lane in fresh)
         raise UsageError(
             f"the build of run {wanted} cannot be searched by another run: "
-            f"{names} keeps its memories for the run that ingested them",
-            hint="ingest again: bench run with the same flags",
+            f"only the run that ingested the memories of {names} can search them",
+            hint="start a new run that ingests again, without --reuse-build",
         )
     for lane in able:
         await _reuse_named(run, lane, folder)
