@@ -369,6 +369,12 @@ def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None
     return only_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
+def innermost_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first exception in a group that is not itself a group."""
+    first = group.exceptions[0]
+    return innermost_exception(first) if isinstance(first, BaseExceptionGroup) else first
+
+
 def raise_site(error: BaseException) -> str:
     """Return the place where plug-in code raised the error, such as `` (own.py:24, in search)``.
 

@@ -23,7 +23,7 @@ import anyio
 from bench.cli import console
 from bench.cli.global_flags import Globals
 from bench.engine.progress import JobProgress, Progress
-from bench.engine.run import innermost_exception
+from bench.errors import innermost_exception
 from bench.model import Phase
 from bench.visible import counted, visible
 

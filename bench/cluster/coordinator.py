@@ -30,10 +30,10 @@ from bench.cluster.round import Round, require_fit_workers, workers, workers_wit
 from bench.config.run import new_run_id
 from bench.engine import Observer, Outcome, SilentObserver, Stop, execute
 from bench.engine.outcome import STOPPED_EXIT, exit_code_of, job_outcomes, status_of
-from bench.engine.run import PAUSE_FILE, RUN_LOG, AnnounceRun, StartupFolders, innermost_exception, results_folder
+from bench.engine.run import PAUSE_FILE, RUN_LOG, AnnounceRun, StartupFolders, results_folder
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import GRACE_S, PauseFile, StopControl, watch_stops
-from bench.errors import IdentityError, UsageError
+from bench.errors import IdentityError, UsageError, innermost_exception
 from bench.events import log, run_log
 from bench.journal import Journal, Reader, RunMeta, RunState
 from bench.journal.paths import CHECKPOINTS, report_folder

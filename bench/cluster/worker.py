@@ -30,11 +30,11 @@ from bench.cluster.messages import Refusal, ShardCounters, ShardOrder, ShardResu
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import Outcome, Progress, SilentObserver, Stop, execute
-from bench.engine.run import PAUSE_FILE, innermost_exception
-from bench.errors import BenchError, IdentityError, Locked, UsageError
+from bench.engine.run import PAUSE_FILE
+from bench.errors import BenchError, IdentityError, Locked, UsageError, innermost_exception
 from bench.journal import Reader, RunState
+from bench.journal.lease_holder import HEARTBEAT_S, STALE_S
 from bench.journal.paths import CHECKPOINTS, JOURNAL
-from bench.journal.rows import HEARTBEAT_S, STALE_S
 from bench.plan import Plan, changes, make_plan
 from bench.providers.description import required_variables
 from bench.settings import Environment

@@ -41,7 +41,7 @@ from bench.engine.progress_counter import ProgressCounter
 from bench.engine.run_context import Budget, RunContext, RunScope
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import PauseFile, Stop, StopControl, watch_stops
-from bench.errors import DiskFull, JournalError, UsageError
+from bench.errors import DiskFull, JournalError, UsageError, innermost_exception
 from bench.events import log, run_log
 from bench.http import Http, Limits
 from bench.http.adaptive_concurrency import CEILING
@@ -319,12 +319,6 @@ def results_folder(plan: Plan) -> Path:
 def request_slots(plan: Plan) -> int:
     """Return the maximum number of concurrent requests; for ``--concurrency auto``, the largest value it can choose."""
     return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
-
-
-def innermost_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception in a group that is not itself a group."""
-    first = group.exceptions[0]
-    return innermost_exception(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 @contextmanager

@@ -16,8 +16,9 @@ from time import monotonic
 
 from bench.errors import JournalError, Locked
 from bench.journal.codec import micros, to_json
+from bench.journal.lease_holder import HEARTBEAT_S, LeaseHolder
 from bench.journal.queries import READ, holder_of
-from bench.journal.rows import HEARTBEAT_S, LeaseHolder, RunState, set_clock, wall
+from bench.journal.rows import RunState, set_clock, wall
 from bench.journal.sql import blocks
 
 _WRITE = blocks("write")

@@ -28,6 +28,7 @@ from bench.journal.codec import (
     unpack,
     usage_of,
 )
+from bench.journal.lease_holder import LeaseHolder
 from bench.journal.records import ItemRecord, ScoreGroup, Values, totals_by_role
 from bench.journal.rows import (
     CorpusKind,
@@ -36,7 +37,6 @@ from bench.journal.rows import (
     JournaledPhase,
     JournalRow,
     Key,
-    LeaseHolder,
     ResumeRow,
     RunMeta,
 )

@@ -41,6 +41,7 @@ from bench.journal.file import (
     sqlite_errors_reported,
 )
 from bench.journal.lease import JournalLease
+from bench.journal.lease_holder import HEARTBEAT_S
 from bench.journal.queries import (
     READ,
     disk_full_text,
@@ -56,7 +57,6 @@ from bench.journal.queries import (
 from bench.journal.reader import Reader
 from bench.journal.row_writer import RowWriter, Statement, Writable
 from bench.journal.rows import (
-    HEARTBEAT_S,
     CorpusRow,
     Finished,
     JournaledPhase,

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from bench.errors import Locked
 from bench.journal import Journal, Reader, RunState
-from bench.journal.rows import LeaseHolder
+from bench.journal.lease_holder import LeaseHolder
 from bench.model import State
 from tests import forked
 from tests.journal.journal_samples import items_of, meta, scored, states_of

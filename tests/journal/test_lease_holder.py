@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.journal import rows as module
-from bench.journal.rows import STALE_S, LeaseHolder, _is_running, _start_ticks
+from bench.journal import lease_holder as module
+from bench.journal.lease_holder import STALE_S, LeaseHolder, _is_running, _start_ticks
 from tests.rows import each_row
 
 
