@@ -67,6 +67,7 @@ from bench.journal.records import (
     Status,
     UsageTotals,
     Values,
+    cause_texts,
     totals_by_role,
 )
 from bench.journal.rows import (
@@ -247,9 +248,16 @@ class Reader:
         return int((await self._all("ended_from", clean(job), micros(since), epochs))[0][0])
 
     async def error_counts(self, job: str) -> list[ErrorCount]:
-        """Return how many items of a job failed with each error (kind and text), the most frequent error first."""
+        """Return how many items of a job failed with each error (kind and text), the most frequent error first.
+
+        Texts that differ only in names of corpora, items and namespaces are one error.
+        """
         rows = await self._all("failed_for", clean(job))
-        return [ErrorCount(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
+        causes = cause_texts((str(text), str(corpus), str(item)) for _, text, _, corpus, item in rows)
+        found = Counter[tuple[str, str]]()
+        for kind, text, count, *_ in rows:
+            found[str(kind), causes[str(text)]] += int(str(count))
+        return [ErrorCount(kind=kind, text=text, count=count) for (kind, text), count in found.most_common()]
 
     @cached_in_snapshot
     async def flagged(self, owner: str, phase: Phase) -> list[FlaggedItems]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,6 +13,7 @@ from typing import NamedTuple
 
 from bench.journal.rows import CorpusRow, JournaledPhase, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
+from bench.patterns import pattern
 
 NO_USAGE = Usage()
 
@@ -155,6 +158,31 @@ class ErrorCount:
     """the error kind"""
     text: str
     count: int
+
+
+_GENERATED_NAME = pattern(r"(?i)[\w.-]*(?:[0-9a-f]{16}|-[0-9a-f]{4}-[0-9a-f]{12})(?!\w)")
+"""a name that ends in a hash or is a UUID, such as a namespace"""
+
+
+def cause_texts(errors: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """Return error text -> text of its cause; texts that differ only in names have the same cause.
+
+    ``errors`` are (text, corpus, item). The text of a cause with several error texts has placeholders for the names.
+    """
+    owners: dict[str, set[tuple[str, str]]] = {}
+    for text, corpus, item in errors:
+        named = {(name, placeholder) for name, placeholder in ((corpus, "<corpus>"), (item, "<item>")) if name}
+        owners[text] = owners.get(text, named) & named
+    causes = {text: _without_names(text, named) for text, named in owners.items()}
+    counts = Counter(causes.values())
+    return {text: cause if counts[cause] > 1 else text for text, cause in causes.items()}
+
+
+def _without_names(text: str, named: Iterable[tuple[str, str]]) -> str:
+    text = _GENERATED_NAME.sub("<id>", text)
+    for name, placeholder in sorted(named):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", placeholder, text)
+    return text
 
 
 class JudgedItem(NamedTuple):

@@ -17,7 +17,7 @@ from typing import TypedDict
 
 from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
-from bench.journal.records import ItemRecord
+from bench.journal.records import ItemRecord, cause_texts
 from bench.journal.rows import OK
 from bench.metrics.failure_reason import Loss, LossFacts, LossKind, count_losses, loss_of
 from bench.metrics.fold_input import item_outcome
@@ -53,7 +53,7 @@ class LostItem(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossReason:
-    """One error text, with the items that were lost for this reason."""
+    """One cause, with the items that were lost for this reason."""
 
     loss: str
     error: str | None
@@ -75,13 +75,14 @@ class JobLosses:
 
     @property
     def reasons(self) -> list[LossReason]:
-        """The distinct error texts, the most common first, and for each text the items that the error ended."""
+        """The distinct causes, the most common first, and for each cause the items that it ended."""
+        causes = cause_texts((one["reason"] or "", one["corpus"], one["item_id"]) for one in self.items)
         groups: dict[tuple[str, str | None, str], list[str]] = {}
         hints: dict[tuple[str, str | None, str], str] = {}
         for item in self.items:
             error, reason = item["error"], item["reason"]
             if reason:
-                key = (item["loss"], error["kind"] if error else None, reason)
+                key = (item["loss"], error["kind"] if error else None, causes[reason])
                 groups.setdefault(key, []).append(item["item_id"])
                 hints.setdefault(key, (error or {}).get("hint", ""))
         found = [

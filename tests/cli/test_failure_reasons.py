@@ -101,7 +101,9 @@ def test_a_reason_is_shortened_only_above_LONGEST_REASON(
 
 def test_rows_beyond_the_limit_are_counted_in_a_note(bench: Bench, tmp_path: Path) -> None:
     names = [f"i{at:03d}" for at in range(60)]
-    job = Job(record=record("p"), values=dict.fromkeys(names, None), messages={name: f"error {name}" for name in names})
+    job = Job(
+        record=record("p"), values=dict.fromkeys(names, None), messages={name: f"code {name[1:]}" for name in names}
+    )
     anyio.run(lambda: made(tmp_path, "r", [job]))
     shown = bench("failures", "r").stdout
     assert f"note: {60 - SHOWN_ITEMS} more rows: --limit 0 shows all" in shown

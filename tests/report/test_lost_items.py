@@ -210,6 +210,38 @@ async def test_losses_grids_count_first_then_list_items_up_to_the_limit(tmp_path
     assert max(len(cell) for row in items.rows for cell in row) < max(len(cell) for row in whole.rows for cell in row)
 
 
+LATE = "{corpus} was not searchable 2 s after its last add"
+DENIED = 'p.status: GET /api/spaces/bench-facts-r-{digits:016x} -> 401: {{"detail": "token expired"}}'
+
+
+async def test_one_cause_is_one_line_although_its_messages_have_the_names_of_many_corpora(tmp_path: Path) -> None:
+    late = [
+        ItemData(
+            item=f"q{at}", corpus=f"c{at % 5}", state=State.NOT_READY, outcome="not_ready",
+            message=LATE.format(corpus=f"c{at % 5}"),
+        )
+        for at in range(20)
+    ]  # fmt: skip
+    denied = [
+        ItemData(
+            item=f"d{at}", corpus=f"c{at}", state=State.ERROR, outcome="auth", message=DENIED.format(digits=at * 9**16)
+        )
+        for at in range(5)
+    ]
+    only = ItemData(item="one", corpus="c9", state=State.ERROR, outcome="rejected", message="c9: one is too long")
+    found = await losses(tmp_path, [*late, *denied, only])
+    causes = [
+        ("not_ready", LATE.format(corpus="<corpus>"), 20),
+        ("auth", 'p.status: GET /api/spaces/<id> -> 401: {"detail": "token expired"}', 5),
+        ("rejected", "c9: one is too long", 1),
+    ]
+    assert [(one.error, one.text, len(one.items)) for one in found.jobs[0].reasons] == causes
+    async with Reader.open(tmp_path / "checkpoints/r") as reader:
+        (job,) = (await fold(reader)).jobs
+        assert [(one.kind, one.text, one.count) for one in await reader.error_counts(job.record.key)] == causes
+    assert job.commonest is not None and job.commonest.count == 20
+
+
 async def test_a_run_without_losses_has_a_row_of_zeros(tmp_path: Path) -> None:
     (grid,) = losses_grids(await losses(tmp_path, [ItemData(item="q")]))
     assert grid.rows == (("p", "0"),)

@@ -82,9 +82,11 @@ SELECT found, count(*) FROM (
 GROUP BY found;
 
 -- name: failed_for
--- the newest outcome of each item that failed, equal texts together, the commonest first
-SELECT s.outcome, coalesce(m.text, ''), count(*) FROM (
-  SELECT state, outcome, entry, max(generation) FROM score
+-- the newest outcome of each item that failed, equal texts together, the commonest first; the corpus and the item
+-- are empty if a text has several
+SELECT s.outcome, coalesce(m.text, ''), count(*),
+  iif(min(corpus) = max(corpus), corpus, ''), iif(min(unit) = max(unit), unit, '') FROM (
+  SELECT corpus, unit, state, outcome, entry, max(generation) FROM score
   WHERE owner = (SELECT id FROM owner WHERE name = ?1)
   GROUP BY corpus, unit, epoch) s
 JOIN entry e ON e.id = s.entry LEFT JOIN message m ON m.id = e.message
