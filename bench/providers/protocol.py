@@ -316,7 +316,7 @@ def is_reusable(provider: Provider) -> bool:
 
 
 def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
-    """Add new values that were read from responses to old ones.
+    """Add the values of a new response to the earlier values.
 
     Lists are joined, mappings are merged, and other values are replaced.
     """

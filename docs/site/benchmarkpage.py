@@ -137,8 +137,14 @@ def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
 def _evaluators(evaluation: Evaluation) -> str:
     if not evaluation.methods:
         return code(evaluation.method)
-    named = "; ".join(f"{code(kind)}: {code(method)}" for kind, method in evaluation.methods.items())
-    return f"by the row's field {code(evaluation.methods_by)}: {named}; otherwise {code(evaluation.method)}"
+    values: dict[str, list[str]] = {}
+    for value, method in evaluation.methods.items():
+        values.setdefault(method, []).append(value if value in ("present", "absent") else code(value))
+    named = [
+        f"{code(method)} if the row's {code(evaluation.methods_by)} is {' or '.join(known)}"
+        for method, known in values.items()
+    ]
+    return "; ".join([*named, f"otherwise {code(evaluation.method)}"])
 
 
 def _corpus(config: BenchmarkConfig) -> str:

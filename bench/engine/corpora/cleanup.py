@@ -257,7 +257,7 @@ def _changed_error(
         changes=found,
         hint=f"undo the change (config, variable, data), then {again}; "
         f"if the service only has a new address: {again} --moved {names}; "
-        f"{_forget_hint(again, labels)}",
+        f"if the service no longer exists: {again} --forget {names}",
     )
 
 

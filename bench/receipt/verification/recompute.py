@@ -8,10 +8,6 @@ Example::
     check = Recomputation(receipt)
     for row in rows: check.add(row)
     findings = check.findings()
-    tally.scored(1.0, [("question_type", "temporal")])
-    tally.fold("mean", pending=0)          # (value, value with failures as zero)
-    >>> read_definition("recall_any@10/1")
-    MetricDefinition(base='recall_any', k=10, options={}, version='1')
 """
 
 from __future__ import annotations
