@@ -112,7 +112,7 @@ def test_only_a_ticked_box_is_read_as_a_verdict(text: str, value: float | str) -
     ("first", "others", "words"),
     [
         ([0.0, 0.0], [0.0, 0.0], "4 of 4 vectors contain only zeros"),
-        ([0.0, 0.0], [1.0, 2.0], "1 of 4 vectors contain only zeros and cannot be ranked, for example the vector of"),
+        ([0.0, 0.0], [1.0, 2.0], "1 of 4 vectors contains only zeros and cannot be ranked, for example the vector of"),
         ([1.0, 2.0], [1.0, 2.0], "have the same vector"),
     ],
 )

@@ -122,7 +122,7 @@ async def test_a_listing_with_unread_pages_is_an_error_and_no_space_is_created(w
     ((text,),) = world.query("r", "select distinct text from message where text like '%longer list%'")
     assert (
         "setup.space.existing.results" in text
-        and "only the first 2 elements of a longer list were read, and none of them matches" in text
+        and "only the first 2 elements of a longer list were read, and none of these elements matches" in text
     )
 
 
