@@ -16,8 +16,10 @@ from bench.model import (
     IN_ORDER,
     MORE_HITS,
     NO_HITS,
+    PAGE_REPEATED,
     QUESTION_FOUND,
     SCORES_FALL,
+    SCORES_MISSING,
     SCORES_RISE,
     SHARED_MEMORY,
     TEXT_CONSTANT,
@@ -114,7 +116,17 @@ FLAG_NOTES: Mapping[str, tuple[float, str]] = {
     MORE_HITS: (
         0.0,
         "{} returned fewer than k hits, although the response reports more (has_more, a cursor, a total): "
-        "set search.page, or check whether the service ignores the limit of the request",
+        "set search.page, correct its cursor or raise its max_pages, or check whether the service ignores the limit "
+        "of the request",
+    ),
+    PAGE_REPEATED: (
+        0.0,
+        "{} got the same page again instead of the next page: correct search.page.param (its name in the service's "
+        "documentation)",
+    ),
+    SCORES_MISSING: (
+        MOST,
+        "no hit has a score in {}, although search.response.score is set: correct its path",
     ),
 }
 """flag of a search -> (share of searches above which the flag is reported, text of the note)"""

@@ -392,6 +392,71 @@ async def test_missing_dates_fail_the_check_only_if_all_are_missing(tmp_path: Pa
     assert (found["found by own text"], found["dates come back"]) == ("pass", outcome)
 
 
+@each_row(
+    ("changes", "check", "detail"),
+    [
+        ({}, "k is kept", "1 and 2; 12 for k = 12"),
+        (
+            {"page.cursor": "$.nxt"}, "k is kept",
+            "the search returned 5 of 12 hits, although the response reports more: correct search.page.cursor "
+            '"$.nxt", or raise search.page.max_pages',
+        ),
+        (
+            {"page.max_pages": 2}, "k is kept",
+            "the search returned 10 of 12 hits, although the response reports more: correct search.page.cursor "
+            '"$.next", or raise search.page.max_pages',
+        ),
+        (
+            {"page.param": "form"}, "k is kept",
+            "the request for the second page returned the first page again (5 hits): correct search.page.param "
+            '"form"',
+        ),
+        ({"response.score.field": "$.scroe"}, "found by own text",
+         "no hit has a score, although search.response.score is set: correct its path"),
+    ],
+)  # fmt: skip
+async def test_wrong_paths_of_pages_and_scores_fail_their_check(
+    tmp_path: Path, changes: dict[str, object], check: str, detail: str
+) -> None:
+    spaces: dict[str, list[str]] = {}
+
+    async def serve(request: web.Request) -> web.Response:
+        if request.method == "DELETE":
+            spaces.pop(request.path.rpartition("/")[2], None)
+            return web.json_response({})
+        body = await request.json()
+        held = spaces.setdefault(body["user"], [])
+        if request.path == "/add":
+            held.append(body["text"])
+            return web.json_response({})
+        words = set(body["q"].split())
+        found = sorted(
+            (text for text in held if words & set(text.split())), key=lambda one: -len(words & set(one.split()))
+        )
+        start, found = int(request.query.get("from", "0")), found[: body["n"]]
+        rows = [{"text": text, "score": 1} for text in found[start : start + 5]]
+        return web.json_response(
+            {"results": rows, "total": str(len(found)), "next": start + 5 if found[start + 5 :] else None}
+        )
+
+    config = declared(
+        {
+            "endpoints.search.page": {"cursor": "$.next", "param": "from"},
+            "endpoints.search.response.score": {"field": "$.score"},
+            "wait": {"timeout_s": 0.5, "interval_ms": 1},
+            **{f"endpoints.search.{key}": value for key, value in changes.items()},
+        }
+    )
+    servers = LocalServers()
+    try:
+        async with context_for(config, tmp_path, {"ACME_URL": await servers.start(serve)}) as context:
+            report = await examine(config, context)
+    finally:
+        await servers.close()
+    found = {one.name: (one.outcome, one.detail) for one in report.checks}
+    assert found[check] == ("fail" if changes else "pass", detail)
+
+
 async def test_a_service_that_is_never_ready_is_awaited_once(tmp_path: Path) -> None:
     looks = 0
 

@@ -198,3 +198,37 @@ async def test_an_add_response_with_only_a_failure_message_is_an_ingest_failure(
     world.provider("faulty", base=PROVIDER.replace('response: {ids: "$.job_id"}', ""))
     outcome = await world.run(providers="faulty")
     assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"ingest_failed"}
+
+
+def in_pages(param: str, size: int = 2) -> MemoryStub:
+    """Return a stub that returns hits in pages, and reads the start of a page from the URL parameter ``param``."""
+    stub = MemoryStub()
+
+    def search(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        hits: Hits = list(stub.usual("search", request, body)["results"])  # type: ignore[call-overload]
+        start = int(request.query.get(param, "0"))
+        end = start + size
+        return web.json_response({"results": hits[start:end], "at": {"next": str(end) if end < len(hits) else ""}})
+
+    stub.answers = {"search": search}
+    return stub
+
+
+@pytest.mark.parametrize(("param", "repeats"), [("start", False), ("strat", True)])
+async def test_a_page_that_repeats_is_left_out_and_noted(param: str, repeats: bool, world_on: WorldOn) -> None:
+    world = await world_on(in_pages("start"), corpora=2, items=12, sessions=12)
+    page = f"    page: {{cursor: $.at.next, param: {param}}}\n"
+    world.write("configs/providers/faulty.yaml", PROVIDER.replace("  count:", f"{page}  count:"))
+    job = await job_report(world, await world.run(providers="faulty", isolation="off"))
+    notes = [note for note in job.notes if "page" in note or "more than once" in note]
+    text = "24 of 24 searches got the same page again instead of the next page: correct search.page.param"
+    assert len(notes) == repeats and all(text in note for note in notes)
+
+
+@pytest.mark.parametrize(("path", "noted"), [("$.score", False), ("$.scroe", True), ("$.metadata.score", True)])
+async def test_a_path_of_the_score_that_finds_nothing_is_noted(path: str, noted: bool, world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=3)
+    world.write("configs/providers/faulty.yaml", PROVIDER.replace('"$.score"', f'"{path}"'))
+    job = await job_report(world, await world.run(providers="faulty", isolation="off"))
+    text = "no hit has a score in 3 of 3 searches, although search.response.score is set: correct its path"
+    assert any(text in note for note in job.notes) is noted

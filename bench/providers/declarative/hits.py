@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider.calls import SearchCall, SearchResponse
-from bench.model import MORE_HITS, UNREADABLE, WARNED, Found, Hit, Query, Space
+from bench.model import MORE_HITS, PAGE_REPEATED, SCORES_MISSING, UNREADABLE, WARNED, Found, Hit, Query, Space
 from bench.providers.declarative.remarks import explain_empty, remarks, warning
 from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact, json_type, reports_more
@@ -249,6 +249,10 @@ def _text_blocks(text: str) -> list[object]:
     return [part.strip() for part in parts if part.strip()]
 
 
+def _is_same_page(one: Sequence[Hit], other: Sequence[Hit]) -> bool:
+    return [(hit.content, hit.source_ids) for hit in one] == [(hit.content, hit.source_ids) for hit in other]
+
+
 def _transformed(score: float, transform: Transform) -> float | None:
     match transform:
         case "none":
@@ -350,14 +354,20 @@ class SearchOperation:
         """Read the pages of one search.
 
         Return the hits, the flags and a text: the reason for an empty result, or the service's warning. If several
-        pages were read, at most k hits are returned.
+        pages were read, at most k hits are returned. A page that repeats the previous page ends the search, and its
+        hits are left out.
         """
         hits: list[Hit] = []
-        unreadable, more = False, False
+        unreadable, more, repeated = False, False, False
+        previous: Sequence[Hit] = ()
         extra: tuple[tuple[str, str], ...] = ()
         for _ in range(self.paging.max_pages):
             answer = await self.call.send(values, extra)
             page = self.reader.read(answer, space) if answer.ok else HitPage(())
+            if previous and _is_same_page(previous, page.hits):
+                repeated = True
+                break
+            previous = page.hits
             hits += page.hits
             unreadable = unreadable or page.unreadable
             more = len(hits) < k and not self.reader.plain and answer.ok and reports_more(answer.tree, len(hits))
@@ -368,8 +378,19 @@ class SearchOperation:
         if extra:  # the last page may bring more than was left to ask for
             hits = hits[:k]
         said = self._empty_reason(answer, values) if not hits else self._warning(answer)
-        flags = {UNREADABLE: unreadable, MORE_HITS: more, WARNED: bool(hits and said)}
+        flags = {
+            UNREADABLE: unreadable,
+            MORE_HITS: more and not repeated,
+            PAGE_REPEATED: repeated,
+            SCORES_MISSING: bool(hits) and not unreadable and self._lacks_scores(hits),
+            WARNED: bool(hits and said),
+        }
         return hits, [name for name, holds in flags.items() if holds], said
+
+    def _lacks_scores(self, hits: Sequence[Hit]) -> bool:
+        if hits[0].score is not None or self.reader.score is None or self.reader.kind == "rank":
+            return False
+        return all(hit.score is None for hit in hits)
 
     def _empty_reason(self, answer: ServiceResponse, values: Mapping[str, object]) -> str:
         if self.reader.plain or not answer.ok:

@@ -162,10 +162,14 @@ def _blocks(tree: Mapping[str, object]) -> list[dict[str, object]]:
 
 
 def _totals(blocks: Sequence[Mapping[str, object]]) -> list[int]:
-    """Return the total counts in ``blocks``. A total is an integer, or an object with the integer in ``value``."""
+    """Return the total counts in ``blocks``.
+
+    A total is an integer or its digits as text, or an object with one of these in ``value``.
+    """
     found = [block.get(name) for block in blocks for name in TOTAL_KEYS]
     values = [one.get("value") if isinstance(one, dict) else one for one in found]
-    return [one for one in values if type(one) is int]
+    texts = [one for one in values if isinstance(one, str) and one.isascii() and one.isdecimal()]
+    return [*(one for one in values if type(one) is int), *map(int, texts)]
 
 
 _LEAST_PAGE, _PAGE_STEPS = 10, (5, 8, 12)

@@ -79,7 +79,7 @@ class ExistingProbe:
             raise answer.error(
                 self.results or self.call.key,
                 f"only the first {seen} elements of a longer list were read, and none of these elements matches: "
-                'add "page", or narrow the query',
+                'add or correct "page", or narrow the query',
             )
         return None
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from bench.errors import CallError, Rejected, Unavailable
 from bench.events import redactor
-from bench.model import Hit, Memory
+from bench.model import MORE_HITS, PAGE_REPEATED, SCORES_MISSING, Hit, Memory
 from bench.providers.batching import pieces, whole_id
 from bench.providers.doctor.examination import (
     EMPTY,
@@ -36,6 +36,8 @@ _END = " Here the marmalade ledger ends: shelf 41."
 LONG_TEXT = _LINES[: 10_000 - len(_END)] + _END
 """a text of 10,000 characters with unique words at its beginning and end, to detect truncation"""
 LONG_QUESTION = 1000
+PAGED = tuple(f"Parcel number {number} waits at the counter of the post office." for number in range(12))
+"""memories that one question matches, to get more than one page of hits"""
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
 REVERSED_WARNING = (
@@ -85,9 +87,10 @@ async def _ready(exam: Examination) -> str:
 
 async def _found(exam: Examination) -> str:
     exam.require_store()
-    mapped, reversed_in = True, 0
+    mapped, reversed_in, scored = True, 0, False
     for memory in exam.memories:
-        hits = await exam.hits(exam.first, memory.content)
+        found = await exam.search(exam.first, memory.content, 3)
+        hits, scored = found.hits, scored or SCORES_MISSING not in found.flags
         reversed_in += reversed_scores(exam.config, hits) is not None
         if not hits:
             raise CheckFailed(f'a search for the text of a stored memory has no hits: "{memory.content[:40]}"')
@@ -99,6 +102,8 @@ async def _found(exam: Examination) -> str:
             )
         exam.rewrites = exam.rewrites or not any(hit.content == memory.content for hit in own or hits)
         _check_date(memory, own)
+    if not scored:
+        raise CheckFailed("no hit has a score, although search.response.score is set: correct its path")
     how = "by id" if mapped else "by text; hits have no id that was sent, so retrieval metrics do not apply"
     return how + (REVERSED_WARNING.format(reversed_in, len(exam.memories)) if reversed_in else "")
 
@@ -185,13 +190,42 @@ async def _k_limit(exam: Examination) -> str:
             f"expected 1 hit for k = 1 and at most 2 hits for k = 2, but k = 1 gives {one}, k = 2 gives {two}"
         )
     sent = [each.returned for each in found]
+    pages = await _pages(exam)
     if sent[0] <= 1 and sent[1] <= 2:
-        return f"1 and {two}"
+        return f"1 and {two}{pages}"
     if _sends_k(exam):
         raise CheckFailed(
             f"the search sends k, but the service ignores it: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
         )
-    return f"1 and {two}, cut by bench: the service returns {sent[0]} for k = 1 and {sent[1]} for k = 2"
+    return f"1 and {two}, cut by bench: the service returns {sent[0]} for k = 1 and {sent[1]} for k = 2{pages}"
+
+
+async def _pages(exam: Examination) -> str:
+    """Search for more hits than usually fit on a small page, and return a text with their number.
+
+    The text is empty if the config reads only one page.
+
+    Raises:
+        CheckFailed: a part of the pages was not read.
+    """
+    endpoints = exam.config.endpoints
+    if endpoints is None or endpoints.search.page is None:
+        return ""
+    await exam.fill(exam.first, [Memory(id=f"page-{at}", content=text) for at, text in enumerate(PAGED)])
+    await exam.until_ready(exam.first, PAGED)
+    page, k = endpoints.search.page, len(PAGED)
+    found = await exam.search(exam.first, PAGED[0], k)
+    if PAGE_REPEATED in found.flags:
+        raise CheckFailed(
+            f"the request for the second page returned the first page again ({counted(found.returned, 'hit(|s)')}): "
+            f'correct search.page.param "{page.param}"'
+        )
+    if MORE_HITS in found.flags:
+        raise CheckFailed(
+            f"the search returned {found.returned} of {k} hits, although the response reports more: "
+            f'correct search.page.cursor "{page.cursor}", or raise search.page.max_pages'
+        )
+    return f"; {found.returned} for k = {k}"
 
 
 def _sends_k(exam: Examination) -> bool:
