@@ -597,14 +597,14 @@ class Reader:
         else:
             parts = await self._answered(owner, phase)
             units, time_us = (sum(part[place] for part in parts) for place in (1, 2))
-        calls, tokens, unpriced, cost = 0, 0, 0, Decimal(0)
+        calls, tokens, unknown_costs, cost = 0, 0, 0, Decimal(0)
         paid = await self._all("phase_calls", clean(owner), PHASES[phase]) if await self._any("any_call") else ()
         for cost_usd, ok, count, used in paid:
             calls, tokens = calls + int(count), tokens + int(used)
-            unpriced += int(count) if ok and cost_usd is None else 0
+            unknown_costs += int(count) if ok and cost_usd is None else 0
             cost += Decimal(cost_usd or 0) * int(count)
         return PhaseTotals(
-            units=units, calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unpriced=unpriced, time_us=time_us
+            units=units, calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unknown_costs=unknown_costs, time_us=time_us
         )
 
     async def contexts(self, answering: str) -> dict[str, tuple[int, int]]:

@@ -29,13 +29,11 @@ class UsageTotals:
     cost_usd: str = "0"
     """decimal text; sum over the calls with a known cost"""
     unknown_costs: int = 0
-    """number of calls with unknown cost"""
+    """number of successful calls with unknown cost; a failed call of unknown cost counts as free"""
     with_usage: int = 0
     """number of calls with a usage"""
     estimated: int = 0
     """number of calls whose usage was estimated, because the endpoint reported none"""
-    unpriced: int = 0
-    """number of successful calls with unknown cost"""
 
     def __add__(self, other: UsageTotals) -> UsageTotals:
         return UsageTotals(
@@ -46,7 +44,6 @@ class UsageTotals:
             unknown_costs=self.unknown_costs + other.unknown_costs,
             with_usage=self.with_usage + other.with_usage,
             estimated=self.estimated + other.estimated,
-            unpriced=self.unpriced + other.unpriced,
         )
 
 
@@ -66,10 +63,9 @@ def _spent(calls: list[Call]) -> UsageTotals:
         errors=sum(call.outcome != "ok" for call in calls),
         usage=add_usages(usages),
         cost_usd=format(sum(costs, Decimal(0)), "f"),
-        unknown_costs=len(calls) - len(costs),
+        unknown_costs=sum(call.cost_usd is None and call.outcome == "ok" for call in calls),
         with_usage=len(usages),
         estimated=sum(usage.estimated for usage in usages),
-        unpriced=sum(call.cost_usd is None and call.outcome == "ok" for call in calls),
     )
 
 
@@ -100,7 +96,7 @@ class PhaseTotals:
     """input and output tokens of the calls that reported their usage"""
     cost_usd: str
     """decimal text; sum over the calls with a known cost"""
-    unpriced: int
+    unknown_costs: int
     """number of successful calls with unknown cost"""
     time_us: int
     """total time of the successful attempts, without waits in queues and for rate limits"""

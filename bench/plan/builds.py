@@ -97,7 +97,7 @@ class BuildTotals:
     calls: int = 0
     tokens: int = 0
     cost: Decimal = Decimal(0)
-    unpriced: int = 0
+    unknown_costs: int = 0
     ingest_us: int = 0
 
     def add(self, one: CorpusRecord) -> None:
@@ -115,7 +115,7 @@ class BuildTotals:
             self.calls += spent.calls
             self.tokens += spent.usage.input_tokens + spent.usage.output_tokens
             self.cost += Decimal(spent.cost_usd)
-            self.unpriced += spent.unpriced
+            self.unknown_costs += spent.unknown_costs
         if ingested is not None:
             self.n_ingests += 1
             self.texts[one.corpus] = ingested.data.get("sha256")
@@ -162,6 +162,6 @@ async def _build(
         calls=totals.calls,
         tokens=totals.tokens,
         cost_usd=str(totals.cost),
-        cost_unknown_calls=totals.unpriced,
+        cost_unknown_calls=totals.unknown_costs,
         ingest_us=totals.ingest_us,
     )

@@ -64,7 +64,7 @@ class CallTotals:
             calls=spent.calls,
             tokens=spent.tokens,
             cost_usd=spent.cost_usd,
-            cost_unknown_calls=spent.unpriced,
+            cost_unknown_calls=spent.unknown_costs,
             time_us=spent.time_us,
         )
 
@@ -212,7 +212,7 @@ def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
         calls=totals.calls,
         tokens=totals.tokens,
         cost_usd=f"{totals.cost:f}",
-        cost_unknown_calls=totals.unpriced,
+        cost_unknown_calls=totals.unknown_costs,
         time_us=totals.ingest_us,
     )
     return BuildCost(

@@ -22,12 +22,15 @@ OWNER = {Phase.SEARCH: CHAIN.lane, Phase.ANSWER: CHAIN.answering, Phase.EVALUATE
 texts = st.sampled_from(["q1", "q2", "ü", "q" * 40])
 
 
-def a_call(cost_usd: str | None) -> Call:
+def a_call(cost_usd: str | None, outcome: str) -> Call:
     return Call(
-        endpoint="e", role="answering", attempt=1, outcome="ok", status=200, started_at=START, queue_us=0,
+        endpoint="e", role="answering", attempt=1, outcome=outcome, status=200, started_at=START, queue_us=0,
         limiter_us=0, network_us=1, provider_us=2, request_bytes=0, response_bytes=0, model="m", usage=None,
         cost_usd=cost_usd,
     )  # fmt: skip
+
+
+costs_and_outcomes = st.tuples(st.sampled_from([None, "0.0001", "2"]), st.sampled_from(["ok", "timeout"]))
 
 
 @st.composite
@@ -43,7 +46,7 @@ def entries(draw: st.DrawFn) -> JournaledPhase:
         "times_us": draw(st.sampled_from([{}, {"total": 5, "network": 3}])),
         "data": draw(st.sampled_from([{}, {"retrieved": [["a"]] * 90, "gold": ["b"]}])),
         "measured": draw(st.sampled_from([{}, {"model": "m-1", "tokens_in": 9}])),
-        "calls": tuple(a_call(cost) for cost in draw(st.lists(st.sampled_from([None, "0.0001", "2"]), max_size=2))),
+        "calls": tuple(a_call(*one) for one in draw(st.lists(costs_and_outcomes, max_size=2))),
     }
     if phase is not Phase.EVALUATE:
         return JournaledPhase(**common)

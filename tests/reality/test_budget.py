@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from aiohttp import web
 from bench.engine.stopping import Stop
 from bench.journal import Reader
 from bench.plan.budget import require_prices
+from tests.cli.test_builds import in_thread
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import PROVIDER, WAITING, World
@@ -162,3 +164,49 @@ def test_a_price_per_token_or_per_thousand_tokens_is_noted_in_the_plan(
     plan = world.plan(providers="bm25", answering_model=UNPRICED, prices={UNPRICED: prices})
     notes = [text for text in plan.notes if "lower than any list price" in text]
     assert len(notes) == len(expected) and all(words in text for words, text in zip(expected, notes, strict=True))
+
+
+@pytest.mark.parametrize("prices", [PRICES, {}])
+async def test_after_retries_of_pages_the_cost_is_the_same_everywhere(
+    world_on: WorldOn, bench: Bench, prices: dict[str, Any]
+) -> None:
+    def page(number: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        if number % 3 == 0:
+            return web.json_response({"error": "later"}, status=503)
+        hits = stub.found(stub.spaces.get(str(body["namespace"]), []), str(body["query"]), 50)
+        start = int(str(request.query.get("after", 0)))
+        more = {"next": str(start + 2)} if start + 2 < len(hits) else {}
+        return web.json_response({"results": hits[start : start + 2], **more})
+
+    stub = MemoryStub(answers={"search": page})
+    world = await world_on(stub, corpora=2, items=4, sessions=8)
+    response = '    response: {results: "$.results"'
+    paged = SEARCHED.replace(response, "    page: {cursor: $.next, param: after}\n" + response)
+    world.provider("faulty", base=paged.replace("maxRetries: 1", "maxRetries: 9"))
+    outcome = await world.run(providers="faulty", run_id="r", prices=prices, metrics="mrr,cost_total")
+    adds, searches = stub.calls("add"), stub.calls("search") - stub.calls("search") // 3
+    usd = adds * Decimal("0.001") + searches * Decimal("0.01") if prices else Decimal(0)
+    expected = (usd, 0 if prices else adds + searches)
+    assert outcome.exit_code == 0
+    assert (Decimal(outcome.cost_usd), outcome.unknown_costs) == expected
+
+    async def document(*arguments: str) -> Any:
+        return json.loads((await in_thread(bench, *arguments, "--json")).stdout)
+
+    await in_thread(bench, "keys", "new")
+    await in_thread(bench, "sign", "r")
+    status, (job,) = await document("status", "r"), (await document("results", "r"))["jobs"]
+    assert (Decimal(status["cost_usd"]), status["cost_unknown_calls"]) == expected
+    for parts in ([job["usage"]["provider"]], [job["memory_cost"]["build"], job["memory_cost"]["query"]]):
+        unknown = sum(one["cost_unknown_calls"] for one in parts)
+        assert (sum(Decimal(one["cost_usd"]) for one in parts), unknown) == expected
+    (path,) = (world.workspace / "results/r/receipts").glob("*[!s].json")
+    receipt = json.loads(path.read_text())
+    assert receipt["scores"]["cost"]["usdMicros"] == (usd * 1_000_000 if prices else None)
+    sheet = {one["name"]: one for one in (await document("sheet", "r"))["sheets"][0]["facts"]}
+    assert (sheet["cost of build"]["known"], sheet["cost per query"]["known"]) == (bool(prices), bool(prices))
+    if prices:
+        assert job["metrics"]["cost_total"]["value"] == pytest.approx(float(usd))
+        rows = map(json.loads, path.with_suffix(".items.jsonl").read_text().splitlines())
+        micros = sum(row["costUsdMicros"] for row in rows if "costUsdMicros" in row)
+        assert micros == Decimal(job["memory_cost"]["query"]["cost_usd"]) * 1_000_000

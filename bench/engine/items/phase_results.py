@@ -137,11 +137,16 @@ class SearchResult:
         return replace(self, times_us=times_us)
 
     def billed(self, calls: Sequence[Call]) -> SearchResult:
-        """Return a copy whose cost includes the model calls of the search, such as the embedding of the question."""
-        costs = [call.cost_usd for call in calls if call.role != "provider" and call.outcome == OK]
-        if not costs:
+        """Return a copy with the cost of all calls of the search: each page, and the embedding of the question.
+
+        If no call of the provider was logged, the price of one search is used.
+        """
+        paid = [call for call in calls if call.outcome == OK]
+        asks_provider = any(call.role == "provider" for call in paid)
+        if not self.priced and all(call.role == "provider" for call in paid):
             return self
-        costs += [self.cost_usd] if self.priced else []
+        costs = [call.cost_usd for call in paid]
+        costs += [self.cost_usd] if self.priced and not asks_provider else []
         known = [Decimal(cost) for cost in costs if cost is not None]
         return replace(self, priced=True, cost_usd=str(sum(known, Decimal(0))) if len(known) == len(costs) else None)
 

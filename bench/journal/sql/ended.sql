@@ -16,4 +16,6 @@ WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
 ORDER BY p.corpus, p.unit, p.epoch, p.attempt;
 
 -- name: costs
-SELECT c.entry, c.cost_usd FROM json_each(?1) j CROSS JOIN call c ON c.entry = j.value ORDER BY c.entry, c.seq;
+-- a failed call of unknown cost is not counted as unknown
+SELECT c.entry, c.cost_usd FROM json_each(?1) j CROSS JOIN call c ON c.entry = j.value
+WHERE c.cost_usd IS NOT NULL OR c.outcome = 'ok' ORDER BY c.entry, c.seq;
