@@ -19,6 +19,7 @@ from bench.engine.outcome import Failure
 from bench.engine.run_context import RunContext
 from bench.errors import MappingError, Rejected
 from bench.journal import Event
+from bench.journal.rows import CIRCUIT_BREAKER, STOPPED
 from bench.patterns import pattern
 from bench.plan import Job, Lane
 
@@ -57,7 +58,7 @@ class CircuitBreaker:
             if job.key not in self.stopped_jobs:
                 self.stopped_jobs[job.key] = failure
                 self.run.progress.jobs[job.key].stopped = failure.message
-                event = Event(kind=f"job_stopped_{failure.kind}", scope=job.key, message=failure.message)
+                event = Event(kind=f"{STOPPED}{failure.kind}", scope=job.key, message=failure.message)
                 self.run.journal.append(event)
                 self.run.progress.events.append(f"{job.key}: {failure.message}")
         self.all_stopped = len(self.stopped_jobs) == len(self.lane.jobs)
@@ -73,7 +74,7 @@ class CircuitBreaker:
             return
         text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: check scoping and index in its config"
         if self.run.plan.request.circuit_breaker:
-            self.stop(self.lane.jobs, Failure(kind="circuit_breaker", message=text))
+            self.stop(self.lane.jobs, Failure(kind=CIRCUIT_BREAKER, message=text))
         elif self._searched == FIRST_ITEMS:
             self.run.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
             self.run.progress.events.append(f"{self.lane.key}: {text}")
@@ -100,4 +101,4 @@ class CircuitBreaker:
             and self._lost_items[action] > self.run.plan.request.max_error_rate * planned
         ):
             reason = f"{action}: the first {self._failures[action]} all failed with the same error, so the job stops"
-            self.stop(jobs, Failure(kind="circuit_breaker", message=f"{reason}: {failure.message}"))
+            self.stop(jobs, Failure(kind=CIRCUIT_BREAKER, message=f"{reason}: {failure.message}"))

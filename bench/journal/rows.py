@@ -173,6 +173,14 @@ class ProbeRow:
         return self.last or self.kind == "leak"
 
 
+RESET = "corpus_reset"
+"""kind of the event that records that a corpus is ingested again from the beginning"""
+STOPPED = "job_stopped_"
+"""start of the kind of an event that records that a job was stopped; the kind of the failure follows"""
+CIRCUIT_BREAKER = "circuit_breaker"
+"""kind of the failure by which bench stops a job whose first calls all failed or found nothing"""
+
+
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """An event of a run, such as a warning.

@@ -39,7 +39,7 @@ from bench.plan.validity import (
     useless_judge,
 )
 from bench.report.job_data import OutcomeCounts, job_facts, open_measures, read_items, size_notes, version_notes
-from bench.report.job_notes import answer_notes, gold_notes, gold_scores
+from bench.report.job_notes import answer_notes, event_notes, gold_notes, gold_scores
 from bench.report.judges.review import read_review
 from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
@@ -193,10 +193,9 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
     standing = await unresolved_events(reader, events)
     jobs = []
     for record in _records(reader, benchmark):
-        scoped = (event.message for event in standing if event.scope in (record.build, record.lane, record.key))
-        event_notes = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
+        scoped = [event for event in standing if event.scope in (record.build, record.lane, record.key)]
         uncleared = sum(event.kind == NOT_CLEARED for event in standing if event.scope == record.build)
-        jobs.append(await _fold_job(reader, record, events, by=by, event_notes=event_notes, uncleared=uncleared))
+        jobs.append(await _fold_job(reader, record, events, by=by, standing=scoped, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)
     return Report(
         run_id=reader.meta.run_id,
@@ -247,7 +246,7 @@ async def _fold_job(
     events: Sequence[Event],
     *,
     by: Sequence[str],
-    event_notes: tuple[str, ...],
+    standing: Sequence[Event],
     uncleared: int,
 ) -> JobReport:
     metrics, notes = open_measures(record)
@@ -281,7 +280,8 @@ async def _fold_job(
         commonest=next(iter(await reader.error_counts(record.key)), None) if invalid else None,
         calibration=tuple(calibrations(events, record)),
         notes=(
-            *event_notes,
+            *event_notes(standing, counts.error_kinds, pending=sum(counts.states.values()) < record.n_selected),
+            *version_notes(events, record),
             *record.prompt_leaks,
             *_build_notes(record),
             *record.data_notes,

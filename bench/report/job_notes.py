@@ -16,14 +16,16 @@ again, the item is included.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TypedDict
 
 from bench.errors import NoAnswer, Truncated
 from bench.evaluators.deterministic import NO_CHOICE
-from bench.journal import Reader
-from bench.journal.records import FlaggedItems
+from bench.journal import Event, Reader
+from bench.journal.records import FlaggedItems, cause_texts
+from bench.journal.rows import CIRCUIT_BREAKER, RESET, STOPPED
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
@@ -45,7 +47,7 @@ from bench.models.answer_text import (
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.models.streams import AFTER_FINISH
 from bench.plan.job_record import JobRecord
-from bench.scalars import Json
+from bench.scalars import Json, whole_number
 from bench.visible import counted
 
 MIN_CUT_PROMPTS = 3
@@ -110,6 +112,32 @@ SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     ODD: "that (contains|contain) hidden, look-alike or decomposed characters, so an equal gold may not match",
 }
 """flag of a suspicious answer -> its description in the note"""
+
+
+def event_notes(events: Sequence[Event], error_kinds: Mapping[str, int], *, pending: bool) -> list[str]:
+    """Return the messages of the events of a job.
+
+    Messages that differ only in names are one note. A stop has no note if a resume has since completed the job, and no
+    item has failed for the reason of the stop.
+    """
+    standing = [event for event in events if event.message and (pending or not _is_repaired(event, error_kinds))]
+    resets = [event for event in standing if event.kind == RESET]
+    others = {event.message: event for event in standing if event.kind != RESET or len(resets) == 1}
+    causes = cause_texts((text, str(event.data.get("corpus", "")), "") for text, event in others.items())
+    times = Counter(causes.values())
+    found = [text if count == 1 else f"{text} ({count} times)" for text, count in times.items()]
+    if len(resets) > 1:
+        sent = sum(whole_number(event.data.get("again")) or 0 for event in resets)
+        cost = f", including {counted(sent, 'acknowledged memor(y|ies)')}" if sent else ""
+        found.append(f"an ingest was abandoned and begun again {len(resets)} times{cost}")
+    return found
+
+
+def _is_repaired(event: Event, error_kinds: Mapping[str, int]) -> bool:
+    reason = event.kind.removeprefix(STOPPED)
+    if reason == event.kind:
+        return False
+    return not error_kinds if reason == CIRCUIT_BREAKER else reason not in error_kinds
 
 
 async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[str, int]) -> list[str]:

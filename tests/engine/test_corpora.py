@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench.engine import Outcome
-from bench.journal import RunState
+from bench.journal import Reader, RunState
 from bench.model import State
+from bench.report import fold
 from tests.engine.scripted_store import ScriptedStore
 from tests.small_world import World
 
@@ -282,6 +283,47 @@ async def test_a_corpus_that_the_service_lost_is_not_ready_and_ingested_again_on
     assert found.jobs[0].states == {State.MEASURED: 4}
     assert kinds(world, 1)[-2:] == ["failed", "cleared"]
     assert kinds(world, 2)[-1] == "ready"
+
+
+async def test_the_error_about_a_lost_corpus_says_that_the_next_resume_ingests_it_again(world: World) -> None:
+    store = ScriptedStore.install(world)
+    await run(world, phases="ingest,index")
+    (store.folder / "store.json").write_text("{}")
+    await world.resume("r", phases="ingest,index,search,answer,evaluate", concurrency=1)
+    lost = "nothing of c0 is found at scripted any more: the service has lost it since the ingest; "
+    assert world.query("r", "select text from message where text like 'nothing%'") == [
+        (f"{lost}the next resume ingests it again",)
+    ]
+    await world.resume("r")
+    assert await notes(world) == [
+        "c0: attempt 1 abandoned; everything is ingested again, including 4 acknowledged memories"
+    ]
+
+
+async def notes(world: World) -> list[str]:
+    """Return the notes of the report on stops and on abandoned attempts."""
+    async with Reader.open(world.workspace / "checkpoints/r") as reader:
+        (job,) = (await fold(reader)).jobs
+    return [note for note in job.notes if "planned fault" in note or "abandoned" in note]
+
+
+async def test_a_repaired_stop_and_an_attempt_that_stored_nothing_leave_no_note(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=3, items=4, sessions=4)
+    store = ScriptedStore.install(world)
+    store.fails("count", at=None, error="AuthError")
+    assert (await run(world)).status is RunState.STOPPED
+    assert "planned fault" in await notes(world)
+    store.heal()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 12}
+    assert await notes(world) == []
+
+
+async def test_corpora_that_are_ingested_again_are_one_note(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=3, items=4, sessions=4)
+    ScriptedStore.install(world, durability="process")
+    await run(world, phases="ingest,index")
+    await world.resume("r", phases="ingest,index,search,answer,evaluate")
+    assert await notes(world) == ["an ingest was abandoned and begun again 3 times, including 12 acknowledged memories"]
 
 
 async def test_a_store_in_process_memory_is_ingested_again_on_resume(world: World) -> None:

@@ -23,6 +23,7 @@ from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.events import bind
 from bench.journal import CorpusKind, Event
+from bench.journal.rows import RESET
 from bench.model import Corpus, Phase
 from bench.visible import counted
 
@@ -130,12 +131,17 @@ class CorpusPreparation:
     async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear the namespace of the last attempt, and return the state of a new attempt."""
         ingest = IngestPass.after(history, self.lane, self.corpus.id, self.anonymized)
-        why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
-        cost = f", including {counted(ingest.sent, 'acknowledged memor(y|ies)')}" if ingest.sent else ""
-        text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
-        self.lane.report(Event(kind="corpus_reset", scope=self.lane.key, message=text, data={"again": ingest.sent}))
+        if ingest.sent or history.doubts or not history.is_marked:
+            self._report_reset(history, ingest.sent)
         await self.lane.clear(self.corpus.id, ingest.with_batches(*sorted(history.doubts)))
         return CorpusState(attempt=history.attempt + 1)
+
+    def _report_reset(self, history: CorpusState, sent: int) -> None:
+        why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
+        cost = f", including {counted(sent, 'acknowledged memor(y|ies)')}" if sent else ""
+        text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
+        data = {"corpus": self.corpus.id, "again": sent}
+        self.lane.report(Event(kind=RESET, scope=self.lane.key, message=text, data=data))
 
     def _fail_in_doubt(self, ingest: IngestPass, failure: Failure) -> Failure:
         """Record and return a failure that leaves batches in doubt; a resume finds out whether they were stored."""

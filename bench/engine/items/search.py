@@ -100,7 +100,7 @@ async def require_stored(lane: OpenLane, ready: ReadyCorpus) -> None:
         return
     text = (
         f"nothing of {ready.corpus_id} is found at {lane.provider.name} any more: the service has lost it since the "
-        "ingest"
+        f"ingest{'; the next resume ingests it again' if ready.held else ''}"
     )
     hint = "resume the run: the corpus is ingested again" if ready.held else "start a run without --reuse-build"
     lost = NotReady(text, hint=hint)
