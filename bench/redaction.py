@@ -50,8 +50,8 @@ _MODEL = re.compile(r"[a-z][a-z0-9_-]{1,30}/[A-Za-z0-9][A-Za-z0-9._:-]*")
 def is_setting(value: str) -> bool:
     """Return True if a value looks like a plain setting, not like a secret.
 
-    A setting is a short text, a number, a word, a cloud region, a URL, a path or VENDOR/MODEL. It is a secret only if
-    the name of its variable is the name of a secret.
+    A setting is a short text, a number, a word, a cloud region, a URL, a path or VENDOR/MODEL. Such a value
+    is a secret only if its variable has a name such as API_KEY.
     """
     kinds = (_NUMBER, _WORD, _REGION, _MODEL, _ADDRESS, _FOLDER)
     return len(value) < SHORTEST_VALUE or any(kind.fullmatch(value) for kind in kinds)

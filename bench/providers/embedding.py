@@ -1,6 +1,6 @@
 """Embed texts and questions for services that do not compute embeddings.
 
-The context contains the embedding model, which was opened with the settings ``client_embeddings`` of the config::
+``context.embedder`` is the embedding model that the config names under ``client_embeddings``; it is already open::
 
     vectors = ProviderEmbedder.from_config(config, context.embedder)
     await vectors.documents(["Ana lives in Lisbon."])

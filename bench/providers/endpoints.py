@@ -23,7 +23,7 @@ def endpoints_of(config: ProviderConfig) -> Mapping[Traffic, Endpoint]:
 def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
     """Return the endpoint for one kind of request; its name is ``NAME.TRAFFIC``.
 
-    Pauses in the older section ``rate_limit`` become the minimum interval between two requests.
+    If the config has pauses in its older section ``rate_limit``, they become the minimum interval between two requests.
     """
     limits, connection, rate = config.limits, config.connection, config.rate_limit
     pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}

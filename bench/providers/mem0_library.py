@@ -55,7 +55,7 @@ MAX_ITEMS = 10_000
 
 
 class Mem0Local(ConfigModel):
-    """The settings under ``local:``; model and embedder are names at one OpenAI-compatible endpoint."""
+    """The settings under ``local:``. One endpoint serves the language model and the embedding model."""
 
     infer: bool = True
     """False stores messages unchanged, without a model"""
@@ -111,9 +111,9 @@ class Mem0Library:
         }
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Add each memory with its turns as messages.
+        """Send each memory to mem0, with its turns as messages.
 
-        The result has the ids of the memories that mem0 made from each memory.
+        The result maps the id of each memory to the ids that mem0 returned for it.
         """
         ids: dict[str, tuple[str, ...]] = {}
         for memory in memories:
@@ -168,7 +168,10 @@ class Mem0Library:
 
 
 def failure_of(name: str, error: BaseException) -> CallError:
-    """Convert an error of mem0 to a CallError. Its innermost cause, such as a failed model call, decides the class."""
+    """Convert an error of mem0 to a CallError.
+
+    The innermost cause of ``error``, such as a failed model call, decides the class of the result.
+    """
     root = error
     while root.__cause__ is not None:
         root = root.__cause__

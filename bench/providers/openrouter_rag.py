@@ -1,7 +1,7 @@
-"""Plain vector search: split texts into chunks, embed these with OpenRouter, and compare by cosine.
+"""Plain vector search: split texts into chunks, embed the chunks with OpenRouter, and rank the chunks by cosine.
 
-The other retrieval algorithms are compared with this provider. They use the same chunks, and add the text of a model to
-each chunk::
+This provider is the baseline for the other retrieval algorithms. Those algorithms use the same chunks, but a language
+model writes a text about each chunk::
 
     type: local
     adapter: bench.providers.openrouter_rag:OpenrouterRag

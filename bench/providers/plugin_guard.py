@@ -42,8 +42,8 @@ RESULT_TYPES: dict[str, tuple[type, ...]] = {
 def add_defaults(provider: Provider, config: ProviderConfig) -> None:
     """Add the attributes that the Protocol requires but the provider lacks.
 
-    If the config sets ``local.durability``, this value replaces the provider's own. Without any ``durability``, the
-    data is assumed to be stored in this process, so that a resumed run ingests its corpora again.
+    If the config sets ``local.durability``, its value replaces the value in the provider. If neither sets a durability,
+    it becomes ``process``, so a resumed run ingests its corpora again.
     """
     defaults: dict[str, object] = {
         "name": config.name,
@@ -65,9 +65,9 @@ def add_defaults(provider: Provider, config: ProviderConfig) -> None:
 
 
 def guard_methods(provider: Provider, config: ProviderConfig) -> None:
-    """Wrap the four main methods of a provider: the types of their results are checked, and their steps are timed.
+    """Wrap the four main methods of a provider, to check their results and to find calls that block the event loop.
 
-    If the provider has limits for queries, queries are reduced to these limits.
+    If the provider limits k or the length of a question, each query is reduced to these limits.
     """
     for name, wanted in RESULT_TYPES.items():
         guarded = GuardedMethod(str(config.adapter), name, getattr(provider, name), wanted)
@@ -87,7 +87,10 @@ def guard_methods(provider: Provider, config: ProviderConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AdapterErrors:
-    """A context manager that converts an error of an adapter to a ConfigError with the line that raised it."""
+    """A context manager that converts an error of a plug-in to a ConfigError.
+
+    The message names the line of the plug-in that raised the error.
+    """
 
     config: ProviderConfig
     fault: str
@@ -110,7 +113,7 @@ class AdapterErrors:
 
 @dataclass(slots=True)
 class GuardedMethod:
-    """A wrapped method of a plug-in: checks the type of its result, and measures its steps."""
+    """A wrapped method of a plug-in: checks the type of the result, and measures how long the event loop is blocked."""
 
     adapter: str
     name: str
@@ -153,7 +156,7 @@ class GuardedMethod:
 
 
 class TimedSteps(Generator[Any, Any, Any]):
-    """An awaitable that runs another awaitable and measures each step between two suspensions."""
+    """An awaitable that runs another awaitable, and measures how long it runs each time before it is suspended."""
 
     def __init__(self, inner: Generator[Any, Any, Any], report: Callable[[float], None]) -> None:
         self._inner = inner

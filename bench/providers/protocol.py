@@ -42,7 +42,7 @@ OnUnknown = Literal["repeat", "probe", "reset"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The rule by which the engine waits until a provider has indexed what was ingested."""
+    """The settings for how the engine waits until a provider has indexed the ingested memories."""
 
     by: Literal["nothing", "status", "sentinel"] = "nothing"
     """"status": call ``ready``, which makes the provider's own status calls. "sentinel": search for an ingested memory
@@ -76,7 +76,7 @@ class Batching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The capabilities of a provider. A benchmark runs only if ``operations`` has every name that it needs.
+    """The capabilities of a provider. A benchmark runs only if ``operations`` has every operation of the benchmark.
 
     Other fields, such as ``max_k``, change how the provider is called, or are only shown to the user.
     """
@@ -132,7 +132,7 @@ def _config_spelling(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """The objects that a provider gets from the engine; it must use this HTTP client and this clock, not its own."""
+    """The objects that the engine gives to a provider. A provider must use this HTTP client and this clock."""
 
     http: Http
     environment: Environment
@@ -175,12 +175,12 @@ class Provider(Protocol):
 
     @property
     def keeps_store(self) -> bool:
-        """Return False if the provider stores nothing (no-memory, random); isolation is then not checked."""
+        """Return False if the provider stores nothing, such as no-memory. Such a provider needs no isolation checks."""
         ...
 
     @property
     def unbounded(self) -> bool:
-        """Return True if hits are not limited to k, as for full-context."""
+        """Return True if a search may return more than k hits, such as for the provider full-context."""
         ...
 
     @property
@@ -228,7 +228,7 @@ class Prepares(Protocol):
     """A provider that must set up each namespace before the first ingest."""
 
     async def prepare(self, space: Space) -> Mapping[str, object]:
-        """Set up the namespace, and return the values that replace ``space.captures``: later calls need them."""
+        """Set up the namespace; return the new ``captures`` of the space, which later calls read."""
         ...
 
 
@@ -243,12 +243,12 @@ class Finishes(Protocol):
 
 @runtime_checkable
 class Assumes(Protocol):
-    """A provider that can also return the result of a batch whose response was lost."""
+    """A provider that can rebuild the result of a batch if the batch was stored but its response was lost."""
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """Return, without any request, the result of a stored batch whose response was lost.
+        """Rebuild the result of a batch that was stored but whose response was lost. No request is sent.
 
-        ``given`` maps memory ids to the service's ids that a search found.
+        ``given`` maps the id of a memory to the service's ids for it, as a search found them.
         """
         ...
 

@@ -1,9 +1,9 @@
-"""Check the hits of a search: are they ordered by score, and are their texts those that were stored?
+"""Check the order and the texts of the hits of a search.
 
 Example::
 
     reversed_scores(config, hits)      # "scores_rise", "scores_fall", or None
-    in_order([2, 5, 9, 11])            # True: the positions of their memories rise
+    in_order([2, 5, 9, 11])            # True: the hits are in the order in which their memories were stored
     text_flags([("She likes tea and", "She likes tea and coffee")])     # ["text_cut"]
 """
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
-    """Return a flag if the hits come in reverse order, so that no hit has a better score than the next hit.
+    """Return a flag if the hits are in reverse order: from one hit to the next, the score never gets worse.
 
-    Return None for any other order, and for a config that sorts the hits by score itself.
+    Return None for any other order. Also return None if the config lets bench sort the hits by score.
     """
     if len(hits) < 2:
         return None
@@ -52,7 +52,10 @@ def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
 
 
 def _sign(config: ProviderConfig) -> int:
-    """Return 1 if a higher score is better, -1 if a lower score is better, and 0 if the config sorts by score."""
+    """Return 1 if a higher score is better, and -1 if a lower score is better.
+
+    Return 0 if the config lets bench sort the hits by score.
+    """
     if config.endpoints is None:
         return 1
     rule = config.endpoints.search.response.score
@@ -72,7 +75,7 @@ SHORTEST_CUT = 12
 def in_order(places: Sequence[int]) -> bool:
     """Return True if the hits are in the order in which their memories were stored, or in the reverse order.
 
-    ``places`` are the positions of the memories, in the order of the hits. For fewer than four, return False.
+    ``places`` are the positions of the memories, in the order of the hits. Fewer than four hits give False.
     """
     if len(places) < MIN_ORDERED:
         return False
@@ -80,7 +83,7 @@ def in_order(places: Sequence[int]) -> bool:
 
 
 def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Compare the text of each hit with the text of its memory; return the flags of the differences."""
+    """Compare the text of each hit with the text of its memory; return one flag for each kind of difference."""
     changed = [
         (hit.strip(), memory) for hit, memory in pairs if hit != memory and hit.strip() not in ("", memory.strip())
     ]
@@ -133,7 +136,10 @@ def _is_spoiled(hit: str, memory: str) -> bool:
 
 
 def _recoded(text: str, wrong: str) -> str:
-    """Repair a UTF-8 text that was decoded in the encoding ``wrong``; return NUL if this is impossible."""
+    """Repair a UTF-8 text that was decoded in the encoding ``wrong``.
+
+    If this is impossible, return the NUL character, which matches no stored text.
+    """
     try:
         return text.encode(wrong).decode("utf-8")
     except UnicodeError:

@@ -10,8 +10,8 @@ Example::
     refuse_secrets(draft)                            # raises ReceiptRefused secret_in_receipt
 
 Totals are computed from the rows of the items file, with the same code as in verification. A secret is the value of an
-environment variable whose name ends in KEY, TOKEN or a similar word, or which the config of a provider declares as a
-secret.
+environment variable. Either the name of the variable ends in KEY, TOKEN or a similar word, or the config of a provider
+declares the variable as secret.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ async def build(reader: Reader, job: JobReport, settings: ReceiptSettings) -> Re
     If an error is raised, the items file is removed.
 
     Raises:
-        ReceiptRefused: the job gets no receipt, or it would break a rule that every receipt must meet.
+        ReceiptRefused: the job may not get a receipt, or the receipt would break a rule for all receipts.
         CanonicalError: a value cannot be signed.
     """
     refused = refusal(job, settings)

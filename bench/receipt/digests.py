@@ -1,10 +1,12 @@
 """Compute the two digests of a receipt.
 
 Two receipts have the same ``config_digest`` if their dataset, provider, models, prompts, metrics and settings are
-equal. They have the same ``result_digest`` if their deterministic results are equal too. A resumed or merged run has
-the same digests::
+equal. They have the same ``result_digest`` if their deterministic results are equal too. Resuming or merging a run
+does not change its digests.
 
-    receipt.config_digest == config_digest(receipt)
+Example::
+
+    receipt.config_digest == config_digest(receipt)      # True if the stored digest is right
 """
 
 from __future__ import annotations

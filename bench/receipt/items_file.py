@@ -106,7 +106,7 @@ class ItemRow(ClosedModel):
 
     @property
     def graded(self) -> bool:
-        """True if the row has one grade above 0 for each id of ``gold``."""
+        """True if each id of ``gold`` has a grade and all grades are above 0."""
         return bool(self.grades) and len(self.grades or ()) == len(self.gold) and min(self.grades or (0,)) > 0
 
 

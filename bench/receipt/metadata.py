@@ -206,7 +206,7 @@ class JobMetadata:
         return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
 
     def metrics(self) -> tuple[schema.MetricUse, ...]:
-        """Return the section ``metrics``: the metrics of the job that are scores, sorted by name."""
+        """Return the section ``metrics``: all metrics of the job except times and costs, sorted by name."""
         used = [
             schema.MetricUse(name=metric.name, definition=metric.definition)
             for metric in self.record.metrics

@@ -9,7 +9,7 @@ Example::
     async for row in item_rows(reader, record, deterministic=totals.row_metrics, with_answers=False):
         totals.add(row)
         writer.add(row.item)
-    totals.scores(corpora), totals.counts()
+    totals.scores(corpora), totals.counts()          # ``corpora`` are the CorpusTimes of the job
 
 Rows are not validated here, because every new receipt is verified after signing.
 """
@@ -147,7 +147,10 @@ def _tokens(measured_values: Mapping[str, object]) -> TokensValue:
 
 
 def _latency(phases: Mapping[Phase, EndedPhase]) -> dict[str, int]:
-    """Return phase -> microseconds of its last attempt (network and provider), for phases that succeeded."""
+    """Return phase -> microseconds of the phase's last attempt, for phases that succeeded.
+
+    The times of the network and of the provider count. The waiting time in bench does not count.
+    """
     spent = {phase.value: attempt_us(last.times_us) for phase, last in phases.items() if last.ok}
     return {phase: us for phase, us in spent.items() if us is not None}
 

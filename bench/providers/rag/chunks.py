@@ -75,9 +75,9 @@ def join_parts(parts: Sequence[str], size: int, overlap: int) -> list[str]:
 
 
 async def split_by_subject(text: str, embed: Embed) -> list[str]:
-    """Split a text where its subject changes: between two neighboring sentences that are unusually dissimilar.
+    """Split a text where its subject changes: between two neighboring sentences that have an unusually low cosine.
 
-    Unusual means that their cosine is more than one standard deviation below the mean of all neighbors.
+    A cosine is unusually low if it is more than one standard deviation below the mean cosine of all neighbors.
     """
     sentences = split_after(text, SENTENCE)
     if len(sentences) < 3:

@@ -1,6 +1,6 @@
-"""The stored data of the retrieval algorithms, and the interface of the stores.
+"""Store the chunks of the retrieval algorithms. ``ChunkIndex`` is the interface of a store.
 
-``FileIndex`` stores each namespace in a file of JSON lines, and searches it exactly.
+``FileIndex`` is a store with one file of JSON lines per namespace. It compares a question with every chunk.
 
 Example::
 

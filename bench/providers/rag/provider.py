@@ -39,7 +39,7 @@ Digest = Callable[[Space], Awaitable[str]]
 class Rag:
     """A provider that splits memories into chunks and ranks the chunks by vectors.
 
-    A subclass may add texts of a language model to the chunks, and a second list of scores to the ranking.
+    A subclass can let a language model write texts about each chunk, and can add a second list of scores.
     """
 
     strategy: ClassVar[Strategy] = "vector"
@@ -145,7 +145,7 @@ class Rag:
         return found
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Return the chunk with texts that the language model wrote about it; this base class adds none."""
+        """Return the chunk with texts that ``model`` writes about the chunk. This base class adds no texts."""
         return piece
 
     async def _embedded(self, pieces: Sequence[Piece]) -> list[Piece]:

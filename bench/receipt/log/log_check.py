@@ -5,9 +5,10 @@ folder must have an entry.
 
 Example::
 
-    outcome = check_log(read_log(folder), store)
+    view = read_log(folder)
+    outcome = check_log(view, store)
     outcome.verdict, [finding.code for finding in outcome.findings]
-    findings = list(check_files(view))
+    findings = list(check_files(view))                # only the files of the receipts
 
 The log must also contain its earlier states unchanged. An earlier state is a size and a root hash, from checkpoints/,
 from a checkpoint file (``since``) or from a receipt.

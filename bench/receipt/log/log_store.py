@@ -341,7 +341,7 @@ class LogView:
         return checkpoint.size if checkpoint else 0
 
     def roots(self, sizes: Iterable[int]) -> dict[int, bytes]:
-        """Return size -> Merkle root over as many first lines. Sizes above the number of lines are left out."""
+        """Return size -> Merkle root over the first ``size`` lines. Sizes above the number of lines are left out."""
         wanted = set(sizes)
         frontier = Frontier()
         found = {0: frontier.root()} if 0 in wanted else {}

@@ -5,7 +5,7 @@ receipt is in the log, unchanged and not retracted.
 
 Example::
 
-    append(folder, [entry], store, key, at)      # entry, fsync, checkpoint, copy of the checkpoint
+    append(folder, [entry], store, key, at)      # writes the entry first, then the new checkpoint
     log = CheckedLog.open(folder, store)
     log.index_of(document, receipt), log.findings(document, receipt)
 
@@ -109,7 +109,7 @@ def _remove_torn_end(file: BinaryIO) -> None:
 def refuse_altered(view: LogView, store: TrustStore) -> None:
     """Raise VerificationError if the existing log is not valid, because nothing may be appended to such a log.
 
-    A checkpoint is accepted even if its key was retired or revoked later, so that the log can record a revocation.
+    A checkpoint by a key that was later retired or revoked is accepted. Otherwise, no revocation could be appended.
     """
     for finding in check_own_history(view, store):
         if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
@@ -181,7 +181,10 @@ class CheckedLog:
         return cls(view=view, outcome=check_log_itself(view, store))
 
     def index_of(self, document: Mapping[str, JSON], receipt: Receipt) -> int | None:
-        """Return the log index of a receipt; None if the document differs or no valid checkpoint covers its entry."""
+        """Return the log index of a receipt.
+
+        Return None if the log has no entry for exactly this document, or if no valid checkpoint covers the entry.
+        """
         entry = self.view.receipt_entry(receipt.receipt_id)
         if entry is None or not self._is_covered(entry):
             return None
@@ -271,7 +274,7 @@ class CheckedLog:
         return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
 
     def is_reproduced(self, receipt: Receipt) -> bool:
-        """Return True if the log has a receipt of a repeated run of ``receipt`` with the same result digest."""
+        """Return True if the log has another receipt that reproduces ``receipt`` with the same result digest."""
         same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
         return any(self._is_rerun(entry, receipt) for entry in same)
 

@@ -1,15 +1,14 @@
 """Announce a run, publish its receipt, or retract a receipt. No log entry is ever deleted.
 
 A run is announced before its first call to a provider. The announcement contains the config digests that the receipts
-of the run will have. A child process signs it, so that the process of the run never reads the log key.
+of the run will have. A child process, ``python -m bench.receipt.log.publish``, signs the announcement, so that the
+process of the run never reads the log key.
 
 Example::
 
     published = publish(path, ring, at=format_time(now))
     published.index, published.is_new        # is_new is False if the same receipt was published before
     index = announce_in_child(announcement_of(plan, meta))        # used by bench run --publishable
-
-    python -m bench.receipt.log.publish < announcement.json        # the child process
 """
 
 from __future__ import annotations

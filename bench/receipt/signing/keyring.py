@@ -8,11 +8,8 @@ Example::
     ring = Keyring(workspace=Path("."), environ=os.environ)
     key = ring.signing_key(role="receipt", file=None)
     fingerprint = check_in_child(workspace, "default.key")     # raises if ``bench sign`` would refuse
-
-    python -m bench.receipt.signing.keyring < question.json           # the child process, which reads the key
-
-    answer = run_in_child("bench.receipt.log.publish", {"runId": "r1", ...})     # in the runner
-    sys.exit(serve_parent(function))                                     # in the child: stdin -> function -> stdout
+    answer = run_in_child("bench.receipt.log.publish", {"runId": "r1", ...})     # in the parent process
+    sys.exit(serve_parent(function))                         # in the child process: stdin -> function -> stdout
 
 The key comes from the first of these: the file that the caller names, ``MEMORYBENCH_SIGNING_KEY_FILE``,
 ``MEMORYBENCH_SIGNING_KEY``, the only active key in the key folder. For a log key, ``MEMORYBENCH_LOG_KEY_FILE`` precedes

@@ -44,7 +44,7 @@ class TrustedKey(ClosedModel):
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
-        """Refuse a retired or revoked key without a log index at which its validity ends."""
+        """Refuse a retired or revoked key if the log index at which its validity ends is missing."""
         if self.status == "retired" and self.valid_to_index is None:
             raise ValueError('a retired key needs "validToIndex"')
         if self.status == "revoked" and self.revoked_from_index is None:

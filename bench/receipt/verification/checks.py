@@ -151,7 +151,10 @@ def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dic
 
 
 def _comparable(one: ReceiptScore, other: ReceiptScore) -> bool:
-    """Return True if both scores have the same number of items and the same aggregate, and this is not ``other``."""
+    """Return True if both scores have the same number of items and the same aggregate.
+
+    Return False if this aggregate has the name ``other``.
+    """
     return one.n == other.n and one.aggregate == other.aggregate != "other"
 
 
@@ -347,9 +350,9 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def strict(findings: list[Finding]) -> list[Finding]:
-    """Return the findings, with a failure of the check ``policy`` added for every warning.
+    """Return the findings, and for each warning of any check also a failure of the check ``policy``.
 
-    The warnings of ``policy`` are removed. Warnings of other checks stay.
+    The warnings of ``policy`` itself are removed. The warnings of other checks stay.
     """
     return [
         *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),

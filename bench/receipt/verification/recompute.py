@@ -61,8 +61,9 @@ class RecomputedTally:
     def fold(self, aggregate: str, pending: int) -> tuple[float | None, float | None]:
         """Return the score, and the score in which failed and pending items count as 0.
 
-        ``aggregate`` is ``mean``, ``macro:NAME`` or ``other``. ``macro:NAME`` is the mean of the mean score of each
-        label NAME. For ``other``, both results are None.
+        ``aggregate`` is ``mean``, ``macro:NAME`` or ``other``. For ``macro:NAME``, such as ``macro:question_type``, the
+        score is first averaged per question type, and then over the question types. For ``other``, both results are
+        None.
         """
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
@@ -82,7 +83,7 @@ class RecomputedTally:
         return math.fsum(means) / len(means) if means else None
 
     def labels_of(self, dimension: str) -> dict[str, Label]:
-        """Return label -> mean and number of values, for all labels of one dimension."""
+        """Return label -> mean and number of values. ``dimension`` is the name of the label, such as question_type."""
         return {
             label: Label(value=mean(values), n=len(values))
             for (found, label), values in sorted(self.labels.items())
@@ -106,14 +107,17 @@ def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
 
 
 class RowLabels:
-    """The labels of one row. Results are cached, because many metrics use the same dimensions."""
+    """The labels of one row. Results are cached, because many metrics use the same labels."""
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
         self._known: dict[tuple[str, ...], list[LabelKey]] = {}
 
     def under(self, wanted: tuple[str, ...]) -> list[LabelKey]:
-        """Return (dimension, label) of the row for each dimension in ``wanted``; a missing label is ``(none)``."""
+        """Return (name, label of the row) for each name in ``wanted``, such as question_type.
+
+        A label that the row does not have is ``(none)``.
+        """
         found = self._known.get(wanted)
         if found is None:
             found = [(dimension, self._labels.get(dimension, NO_LABEL)) for dimension in wanted]
@@ -187,7 +191,7 @@ FROM_VERDICTS = frozenset(
 class _MetricCheck:
     """Compares one metric of a receipt with the value that the rows give.
 
-    ``measure`` computes the value of a row. It is None if rows do not suffice to compute the metric.
+    ``measure`` computes the value of a row. ``measure`` is None if rows do not suffice to compute the metric.
     """
 
     def __init__(self, name: str, score: ReceiptScore) -> None:
@@ -211,7 +215,11 @@ class _MetricCheck:
                 tally.scored(value, where)
 
     def choose_rule(self) -> None:
-        """Use the rule of older receipts if it gives the number of excluded items that the receipt states."""
+        """Decide whether items without a verdict count as excluded or as failed.
+
+        Older receipts count these items as excluded. This rule is used if it gives the number of excluded items that
+        the receipt states.
+        """
         if self.unscored_excluded.excluded == self.score.n_excluded:
             self.tally = self.unscored_excluded
 
@@ -312,7 +320,8 @@ class Recomputation:
 def measure_of(name: str, score: ReceiptScore) -> Measure | None:
     """Return the metric ``name`` if rows suffice to compute this metric, else None.
 
-    Rows suffice for retrieval metrics, except for the mean score of hits, and for metrics of states and verdicts.
+    Rows suffice for metrics of verdicts, such as accuracy. They also suffice for all retrieval metrics but one: rows do
+    not contain the scores of hits, so the mean score of hits cannot be computed.
     """
     definition = read_definition(score.definition)
     options = dict(definition.options)
