@@ -457,6 +457,35 @@ async def test_wrong_paths_of_pages_and_scores_fail_their_check(
     assert found[check] == ("fail" if changes else "pass", detail)
 
 
+@pytest.mark.parametrize(
+    ("response", "hint"),
+    [
+        (
+            {"id_map": {"name": "own", "key": "$.id", "value": "sent"}},
+            "id_from: [{metadata: KEY}], or use [{contentHash",
+        ),
+        ({"ids": "$.job"}, "remove response.ids, and use a wait.request about the namespace"),
+    ],
+)
+async def test_ids_that_are_only_in_a_header_fail_with_the_ways_around(
+    tmp_path: Path, response: dict[str, object], hint: str
+) -> None:
+    async def serve(request: web.Request) -> web.Response:
+        if request.path == "/add":
+            return web.Response(status=202, headers={"X-Memory-Id": "m1"})
+        return web.json_response({"results": []})
+
+    used = {"endpoints.search.response.id_from": [{"captured": "own", "field": "$.id"}]} if "id_map" in response else {}
+    config = declared({"endpoints.add.response": response, **used})
+    servers = LocalServers()
+    try:
+        async with context_for(config, tmp_path, {"ACME_URL": await servers.start(serve)}) as context:
+            detail = failures(await examine(config, context))["add"]
+    finally:
+        await servers.close()
+    assert detail.startswith("mapping: POST /add -> 202: expected JSON, the body is empty; ") and hint in detail
+
+
 async def test_a_service_that_is_never_ready_is_awaited_once(tmp_path: Path) -> None:
     looks = 0
 

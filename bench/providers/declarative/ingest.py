@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.calls import AddCall, AddResponse, IdMap, Partial
-from bench.errors import Rejected
+from bench.errors import MappingError, Rejected
 from bench.model import Ingested, Memory, Space
 from bench.providers.declarative.request import CompiledCall, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact
@@ -23,6 +23,15 @@ from bench.providers.declarative.variables import HASHES, LOST, SENT, STORED, Me
 from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import merge_captures
 from bench.visible import counted
+
+NO_IDS_HINT = (
+    "if the body has no ids (a header cannot be read), remove id_map; send $.id in the memory's metadata and read it "
+    "with search.response.id_from: [{metadata: KEY}], or use [{contentHash: true}]"
+)
+NO_JOBS_HINT = (
+    "if the body has no job ids (a header cannot be read), remove response.ids, and use a wait.request about the "
+    "namespace, or no wait section"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ class IdMapReader:
         """
         if self.key is None:
             return {memory_uuid(namespace, one): one for one in sent}
-        keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
+        keys = _ids(answers, self.key, hint=NO_IDS_HINT)
         values = self._values(answers) if self.value is not None else list(sent) * (len(keys) if len(sent) == 1 else 1)
         if len(keys) != len(values) and answers:
             raise answers[-1].error(
@@ -116,10 +125,15 @@ class AddResponseReader:
 
     def job_ids(self, answers: Sequence[ServiceResponse]) -> tuple[str, ...]:
         """Return the ids of the service's background jobs that must end before the batch is stored."""
-        jobs = self.jobs
-        if jobs is None:
-            return ()
-        return tuple(one for answer in answers for one in as_ids(answer.values(jobs)))
+        return () if self.jobs is None else tuple(_ids(answers, self.jobs, hint=NO_JOBS_HINT))
+
+
+def _ids(answers: Sequence[ServiceResponse], field: ResponsePath, *, hint: str) -> list[str]:
+    try:
+        return [one for answer in answers for one in as_ids(answer.values(field))]
+    except MappingError as error:
+        error.hint = hint
+        raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from bench.errors import BenchError, CallError, NotReady, Unavailable
+from bench.errors import BenchError, CallError, MappingError, NotReady, Unavailable
 from bench.events import redact
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.batching import batches, pieces, with_split_rule
@@ -174,7 +174,7 @@ class Examination:
         except CheckFailed as failed:
             outcome, detail = "fail", str(failed)
         except BenchError as error:
-            outcome, detail = "fail", f"{error.kind}: {error}"
+            outcome, detail = "fail", f"{error.kind}: {error}{_config_hint(error)}"
             self._unreachable = f'not run, because of "{check.name}"' if is_unreachable(error) else ""
             self.refused = self.refused or is_refusal(error)
             hung = error.kind == TIMEOUT
@@ -301,6 +301,12 @@ class CheckDefinition:
     """names of the checks that this check depends on; if one of these failed, this check is skipped"""
     calls_provider: bool = True
     """False if the check does not call the provider"""
+
+
+def _config_hint(error: BenchError) -> str:
+    """Return the error's hint on the config, or "". The hints of other errors are about resuming a run."""
+    about_config = isinstance(error, MappingError) and error.hint != error.default_hint
+    return f"; {error.hint}" if about_config else ""
 
 
 def is_unreachable(error: BenchError) -> bool:
