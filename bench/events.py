@@ -206,7 +206,7 @@ def _configure_structlog() -> None:
 
 
 def _shared_processors() -> list[structlog.types.Processor]:
-    """Return the processors that every event passes, from bench or from a library.
+    """Return the processors for all events, both of bench and of libraries.
 
     The last processor removes secrets.
     """

@@ -2,8 +2,8 @@
 
 Example::
 
-    lane.space("conv-26", history)      # the namespace of the corpus at this provider
-    lane.report_once("lent", "memories are kept")
+    space = lane.space("conv-26", history)                  # history: the rows of the corpus, as a CorpusState
+    lane.report_once("lent", "memories are kept")           # a second event of the kind "lent" is ignored
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class OpenLane:
     def items(self, corpus_id: str) -> Iterator[LaneItem]:
         """Yield the open items of a corpus in file order, each with the lane that runs it.
 
-        An item is repeated for each lane of the build in which it is open.
+        If an item is open in several lanes, it is yielded once for each of these lanes.
         """
         if not self.followers:
             return ((self, ref) for ref in self.pending.items(corpus_id))
@@ -208,7 +208,8 @@ class OpenLane:
     ) -> dict[str, object]:
         """Find the first hit that provably belongs to another corpus.
 
-        Return its id (``hit``) and the other corpus (``of``); empty if there is no such hit.
+        Return the id of the hit under ``hit``, and the namespace of the other corpus under ``of``. Return {} if there
+        is no such hit.
         """
         corpus_namespace = self.corpus_namespace(space, corpus_id)
         owned = ((hit, self.ownership.owner_of(hit, corpus_namespace, anonymized)) for hit in hits)
@@ -357,7 +358,7 @@ class ReadyCorpus:
     _content: CorpusContent | None = None
 
     def closed(self) -> ReadyCorpus:
-        """Release the memory of the content, and return this object."""
+        """Discard the content of the corpus, and return this object."""
         self._content = None
         return self
 

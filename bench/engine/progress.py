@@ -197,7 +197,7 @@ class Progress:
 
     @property
     def memories(self) -> int:
-        """Return the memories that were acknowledged in this process."""
+        """Return the number of memories that providers acknowledged in this process."""
         return sum(lane.memories for lane in self.lanes.values())
 
     @property

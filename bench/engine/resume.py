@@ -134,7 +134,7 @@ async def rescored_plan(
 ) -> tuple[Path, Plan, RunScope]:
     """Plan a new scoring of a run: new verdicts and metric values for its stored results.
 
-    ``prompt`` is the name of the judge prompt in tables.
+    ``prompt`` is the name by which tables show the judge prompt.
 
     Raises:
         Locked: another live process works on the run.
@@ -168,7 +168,10 @@ def _with_stored_sizes(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> li
 
 
 async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
-    """Copy the failures of items that have no answer to the jobs of a new judge, which cannot judge these items."""
+    """Copy failures to each job that has a new judge.
+
+    A judge cannot judge an item without an answer, so the failure of such an item stays its result.
+    """
     async with Reader.open(path) as reader:
         for new in records(plan):
             if await reader.states(new.key):

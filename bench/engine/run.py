@@ -127,7 +127,7 @@ class Execution:
         self.stopping = StopControl(on_stop=lambda reason: self.observer.stopping(reason, self.progress.in_flight))
 
     async def execute(self, resume: Path | None = None) -> Outcome:
-        """Create or ``resume`` the journal, run the plan, and return the outcome.
+        """Run the plan with a new journal, or with the existing journal ``resume``, and return the outcome.
 
         If the disk becomes full, this also returns an outcome.
         """

@@ -214,7 +214,7 @@ class Calibration:
     def noise(self) -> float:
         """Return the larger of the two error rates.
 
-        A smaller difference between two jobs can be an effect of the judge.
+        If the scores of two jobs differ by less than this rate, the judge alone can cause the difference.
         """
         return max(self.fpr.value or 0.0, self.fnr.value or 0.0)
 

@@ -172,7 +172,7 @@ _REFUSAL = pattern(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORE
 class ParsedVerdict:
     """A verdict, or the reason why there is no verdict.
 
-    The reasons are empty, truncated, out_of_range, no_verdict, conflict and refusal.
+    The reason is ``empty``, ``truncated``, ``out_of_range``, ``no_verdict``, ``conflict`` or ``refusal``.
     """
 
     state: Literal["parsed", "unparsed"]
@@ -233,7 +233,8 @@ def read_object(
 ) -> tuple[Mapping[str, object] | None, str]:
     """Return (object, "") for a text that is one JSON object of the schema, or (None, reason) for any other text.
 
-    ``deciding`` is the only key that the schema requires; an invalid value of this key sets the reason.
+    ``deciding`` is the only key that the schema requires. For an object with another form, the reason depends on the
+    value of this key.
     """
     rest, reason = judge_text(text, finish_reason)
     if reason:
@@ -255,9 +256,9 @@ def _misfit_reason(value: object, schema: ReplySchema, deciding: str) -> str:
 
 
 def judge_text(text: str | None, finish_reason: str | None) -> tuple[str, str]:
-    """Return a judge's reply without its reasoning block, and an empty reason.
+    """Return (text, "") for a judge's reply. The text does not contain the reasoning block.
 
-    If the reply cannot be read, the text is empty and the second value is the reason.
+    If the reply cannot be read, return ("", reason).
     """
     nothing = "truncated" if finish_reason == "length" else "empty"
     if text is None or not text.strip():

@@ -48,7 +48,7 @@ def value_of_word(word: str) -> float | None:
 
 
 def value_of_number(text: str) -> float | None:
-    """Return the number in a text as a share: ``9/10`` and ``90%`` give 0.9, ``3`` gives 3.
+    """Return the value of a text that is a number: ``9/10`` and ``90%`` give 0.9, and ``3`` gives 3.
 
     Return None if the text is not a number. The result can be outside 0..1.
     """

@@ -9,6 +9,10 @@ Example::
 The rubric of an item lists the facts that should be stored, and ``ScoredItem.stored`` contains the memories that the
 system lists. The judge is asked for each fact whether it is stored, and for each memory whether it is right and in the
 rubric. If a system cannot list its memories, there is no verdict.
+
+The example has four expected facts (``points``). Three are stored, and one more is stored in part: together 3.5
+(``partly``). Five memories are stored, with scores that add up to 4.5 (``right``). Four of these memories are about
+expected facts (``target``). The scores of these four add up to 4 (``target_right``).
 """
 
 from __future__ import annotations

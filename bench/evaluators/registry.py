@@ -425,8 +425,7 @@ def open_evaluator(
 def catalog() -> dict[str, str]:
     """Return a map from each evaluator name to one sentence about the evaluator. Plug-ins are not imported.
 
-    A built-in name that an installed plug-in also uses is described as refused, because every plan with this name
-    fails.
+    If an installed plug-in also uses a built-in name, the sentence says that the name is refused.
     """
     others = {
         name: f"plug-in of {plugin.distribution}"

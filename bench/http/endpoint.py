@@ -73,7 +73,7 @@ class Limits:
 
     @property
     def burst_size(self) -> float:
-        """Return the number of calls that may start at the same moment. If ``burst`` is None, this is its default."""
+        """Return ``burst``, or its default if ``burst`` is None."""
         return self.burst or max(1.0, (self.rate or 0.0) / 40)
 
 

@@ -184,9 +184,10 @@ class RateLimiter:
             await anyio.sleep(min(wait_s, LONGEST_SLEEP_S))
 
     def _wait_s(self) -> float:
-        """Return the seconds until the next check: the rest of a pause, or a small part of the time per request.
+        """Return the seconds until the next check; 0 if a request may start now.
 
-        Return 0 if a request may start now.
+        During a pause, this is the rest of the pause. Otherwise, it is a small part of the time that the rate limit
+        sets between two requests.
         """
         closed_s = self.closed_for()
         bucket = self._requests

@@ -1,9 +1,11 @@
 """Convert values to SQLite columns and back. The stored forms are JSON, zstd data, packed doubles and microseconds.
 
-The journal encodes values in SQLite's thread::
+Example::
 
     encode({"returned": 10})          # '{"returned":10}'; a long text becomes zstd bytes
-    decode(encode(value)) == value
+    decode('{"returned":10}')         # {"returned": 10}
+
+The journal encodes values in SQLite's thread.
 """
 
 from __future__ import annotations

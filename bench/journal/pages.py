@@ -82,9 +82,10 @@ class ItemOutcome:
 
 
 async def page_of(reader: Reader, jobs: Sequence[str], wanted: ItemQuery, *, after: str, limit: int) -> ItemPage:
-    """Return the next page: at most ``limit`` items of the jobs that match the filters ``wanted``.
+    """Return the next page of the items of some jobs.
 
-    ``after`` is the cursor of the page before; empty for the first page.
+    The page has at most ``limit`` items, and each item matches the filters ``wanted``. ``after`` is the cursor of the
+    page before; empty for the first page.
 
     Raises:
         UsageError: the cursor is invalid.
@@ -143,7 +144,10 @@ async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit
 
 
 async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict[int, object]:
-    """Return the payload called ``name`` of each entry; entries that do not have this payload are left out."""
+    """Return a map from row id to the payload called ``name``, such as the hits of a search.
+
+    ``entries`` are the row ids. Rows without this payload are left out.
+    """
     rows = await _all(reader, "payload_names", to_json(list(entries)))
     found = {}
     for entry, column in rows:
@@ -171,7 +175,7 @@ async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, 
 
 
 async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float, int]]:
-    """Return how many items of a job had ended at about ``STEPS`` points in time.
+    """Return the number of ended items of a job over time, as a curve of about ``STEPS`` points.
 
     Each point is (seconds since the start of the run, number of ended items).
     """
@@ -260,7 +264,7 @@ def _foreign_cursor(cursor: str) -> UsageError:
 
 
 async def _labels(reader: Reader, question_type: str | None) -> str | None:
-    """Return the numbers of all label sets that have this question type, as a JSON list.
+    """Return the ids of all label sets that have this question type, as a JSON list.
 
     Return None if ``question_type`` is None, which means any type.
     """
@@ -368,7 +372,10 @@ async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem,
 
 
 async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit: int) -> list[EndedItem]:
-    """For each corpus, return ``limit`` ended items that begin at the start of the corpus; return no item twice."""
+    """Return up to ``limit`` ended items for each corpus, from the first item of the corpus on.
+
+    If a corpus has fewer ended items, items of the corpora after it follow. No item is returned twice.
+    """
     interned = await _interned(reader)
     found: dict[tuple[str, str, int], EndedItem] = {}
     for corpus in corpora:

@@ -209,7 +209,10 @@ def _belongs(row: PhaseRow, parts: Parts, score: ScoreRow | None) -> bool:
 def columns_of(
     rows: Sequence[tuple[object, ...]], names: Sequence[str], labels: Mapping[int, Mapping[str, str]]
 ) -> Values:
-    """Return score rows as columns; all rows must have values of the metrics ``names``."""
+    """Convert score rows to columns.
+
+    All rows must have values of the same metrics. ``names`` are the names of these metrics.
+    """
     corpora, items, epochs, states, outcomes, label_ids, _, packed, *_ = zip(*rows, strict=True)
     return Values(
         corpora=corpora,

@@ -4,7 +4,7 @@ Methods that stream keep at most a few thousand rows in memory::
 
     async with Reader.open(folder) as reader:
         async for batch in reader.values(job):
-            total += sum(batch.values["recall@5"])
+            print(batch.items, batch.values["recall@5"])
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ class Reader:
             return await read_verdict_history(self._connection, key)
 
     async def owners(self) -> dict[str, set[Phase]]:
-        """Return, for each owner of phases, the phases of items for which the owner has rows.
+        """Return a map from each owner of phase rows to the phases of its rows.
 
         An owner is a lane, a lane with its answering model, or a job.
         """

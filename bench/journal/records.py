@@ -161,9 +161,10 @@ _GENERATED_NAME = pattern(r"(?i)[\w.-]*(?:[0-9a-f]{16}|-[0-9a-f]{4}-[0-9a-f]{12}
 
 
 def cause_texts(errors: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return error text -> text of its cause; texts that differ only in names have the same cause.
+    """Return a map from each error text to the text of its cause.
 
-    ``errors`` are (text, corpus, item). The text of a cause with several error texts has placeholders for the names.
+    ``errors`` are (text, corpus, item). Texts that differ only in the names of corpora and items have the same cause.
+    The text of their cause has placeholders for these names.
     """
     owners: dict[str, set[tuple[str, str]]] = {}
     for text, corpus, item in errors:

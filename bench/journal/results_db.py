@@ -297,7 +297,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 
 @contextmanager
 def _rebuildable(path: Path) -> Iterator[None]:
-    """Do the same as `sqlite_errors_reported` with SQLite errors, and add a hint to rebuild the database."""
+    """Convert the SQLite errors of the ``with`` block to JournalErrors with a hint to rebuild the database."""
     try:
         with sqlite_errors_reported(path):
             yield

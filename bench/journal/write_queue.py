@@ -8,9 +8,10 @@ Example::
 
     async with Journal.create(folder, meta) as journal:
         await journal.wait_for_room()
-        journal.append(entry)
-    done = waiting.add(acknowledged + pending)      # then: await done.wait()
-    waiting.release(acknowledged)                   # after a commit; True if a task still waits
+        journal.append(row)
+    waiters = DurabilityWaiters()
+    done = waiters.add(3)           # then: await done.wait(), until three rows are durable
+    waiters.release(3)              # after a commit; False, because no other task waits
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class Journal:
     @staticmethod
     @asynccontextmanager
     async def append_to(path: Path) -> AsyncIterator[Journal]:
-        """Add rows to a run that is not running; its state is the same afterwards.
+        """Open the journal of a run that is not running, to add rows. The state of the run does not change.
 
         Raises the same errors as `resume`.
         """

@@ -219,7 +219,7 @@ class PerCorrect:
 
 @dataclass(frozen=True, slots=True)
 class PerSecond:
-    """The sum of the values per second of the job's ingest (wall time)."""
+    """The sum of the values, divided by the wall time of the job's ingest in seconds."""
 
     scale: ClassVar[int] = 1
     name: str = "other"

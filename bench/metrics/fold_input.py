@@ -5,12 +5,12 @@
 
 Example::
 
-    table = FoldTable(width=3)
-    table.add_group(labels=labels, state="correct", corpora=["conv-26"] * 4000, columns=[hits, None, ndcg])
-    by_label(table.cells(), "question_type")["temporal"]
-    FoldRow("q1", "conv-26", 1, "correct", (("question_type", "temporal"),), (1.0, None), "no_evidence")
+    first = FoldRow("q1", "conv-26", 1, "correct", (("question_type", "temporal"),), (1.0, None), "no_evidence")
+    second = FoldRow("q1", "conv-26", 2, "correct", (("question_type", "temporal"),), (0.5, None), "no_evidence")
+    rows, spread = reduce_repeats([first, second], ["f1", "mrr"], "mean", epochs=2)
+    spread                                                                 # {"f1": 0.354}: the standard deviation
+    by_label(fold_table(rows, width=2).cells(), "question_type")           # {"temporal": [...]}
     item_outcome([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
-    rows, spread = reduce_repeats(rows, metrics_names, "mean", epochs=2)  # spread: mean within-item deviation by metric
 
 The order in which rows are added has no effect.
 
@@ -400,6 +400,9 @@ def _item_row(repeats: Sequence[FoldRow], state: str | None, values: list[float 
 
 
 def _most_common(names: Sequence[str]) -> str:
-    """Return the most common name. Of equally common names, return the first in the alphabet except ``correct``."""
+    """Return the most common name.
+
+    Of equally common names, return the first in alphabetical order. ``correct`` comes last in this order.
+    """
     counts = Counter(names)
     return min(counts, key=lambda name: (-counts[name], name == State.CORRECT, name))

@@ -64,8 +64,8 @@ class Overlay:
     ) -> GoldScores:
         """Return the raw score, the corrected score and the ceiling of a metric with values in 0..1.
 
-        ``values`` is item id -> value. ``rescored`` is item id -> value against the corrected answer of a disputed
-        item.
+        ``values`` is item id -> value. ``rescored`` is item id -> value for disputed items whose gold answer was
+        corrected.
         """
         known = {item: value for item, value in values.items() if value is not None}
         listed = known.keys() & self.items.keys()

@@ -10,8 +10,8 @@ Example::
 
 An unknown number is null, never 0. Results contain how many numbers are unknown. Sums include the cost of failed items.
 
-Prices come from ``prices`` (USD per million tokens), or for other models from the genai-prices table. ``input_tokens``
-includes cache reads and writes.
+Prices come from ``prices`` (USD per million tokens). The prices of models that are not in ``prices`` come from the
+genai-prices table. ``input_tokens`` includes cache reads and writes.
 """
 
 from __future__ import annotations

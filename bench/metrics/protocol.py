@@ -93,8 +93,8 @@ class Metric(Protocol):
 class Parameter:
     """One option of a metric.
 
-    Its value is one of ``choices``, or a number in the range ``within``. If neither is set, the value is a boolean or a
-    text, as the default is.
+    Its value is one of ``choices``, or a number in the range ``within``. If neither is set, the value has the type of
+    the default, which is a boolean or a text.
     """
 
     default: object

@@ -151,7 +151,10 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 
 
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
-    """Return the parameters of an entry: its ``config``, and the defaults for runs where ``config`` has no value."""
+    """Return the parameters of an entry.
+
+    They come from its ``config``. If ``config`` does not set a parameter, the metric's value for runs is used.
+    """
     request = registry().parse_name(name)
     preset = {} if request is None else {k: v for k, v in request.entry.run_presets.items() if k not in request.preset}
     return preset | dict(spec.config)
@@ -160,7 +163,7 @@ def _config(name: str, spec: MetricSpec) -> dict[str, object]:
 def _with_method(spec: MetricSpec, given: str) -> str:
     """Return the metric name with the method as suffix: ``accuracy.llm_judge``.
 
-    With the method ``custom``, return a built-in name without a suffix.
+    The method ``custom`` becomes a suffix only if the metric has the parameter ``method``.
     """
     method, base = canonical(given), canonical(spec.name)
     taken = registry().parse_name(base)

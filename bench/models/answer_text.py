@@ -170,7 +170,7 @@ _loose = functools.lru_cache(maxsize=8)(loose_form)
 def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> bool:
     """Return True if a text contains a gold answer, but only when differences in spelling are ignored.
 
-    With ``exact``, also return True if the whole text equals a gold answer only when spelling is ignored.
+    With ``exact``, also return True if the whole text is a gold answer in another spelling.
     """
     form, spelled = _single_spaced(text[:_LONGEST]), [gold for gold in map(_single_spaced, golds) if gold]
     if exact and form not in spelled and _loose(form).strip(_ENDS) in [_loose(gold).strip(_ENDS) for gold in spelled]:

@@ -128,7 +128,10 @@ class BatchSender:
         self._wake = anyio.Event()
 
     def start(self, tasks: TaskGroup, earlier: Iterable[BatchRecord]) -> None:
-        """Start sending in the background. ``earlier`` are batches of an earlier process without results yet."""
+        """Start sending in the background.
+
+        ``earlier`` are the batches that an earlier process sent and whose results were not read.
+        """
         for one in earlier:
             batch = _Batch(one)
             self._earlier.update(dict.fromkeys(one.calls, batch))
@@ -243,9 +246,9 @@ class BatchSender:
         batch.done.set()
 
     async def _create(self, batch: _Batch) -> str | None:
-        """Create a batch and return the vendor's id of it.
+        """Create a batch, or find the batch of an earlier process; return the vendor's id of the batch.
 
-        Return None if an earlier process never created this batch, so that its calls must be sent again.
+        Return None if the earlier process did not create the batch. Its calls must then be sent again.
         """
         entry, doubt = batch.record, not batch.bodies
         if not doubt:

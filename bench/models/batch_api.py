@@ -57,9 +57,9 @@ class BatchApi(Protocol):
     """The batch endpoint of one vendor for one model."""
 
     async def create(self, key: str, bodies: Mapping[str, object]) -> str:
-        """Create a batch from request bodies by call id. ``key`` is bench's own id of the batch.
+        """Create a batch and return the vendor's id of the batch.
 
-        Return the vendor's id of the batch.
+        ``key`` is bench's own id of the batch. ``bodies`` maps the id of each call to its request body.
         """
         ...
 
@@ -232,7 +232,7 @@ class AnthropicBatches:
 
 
 class BatchNotEnded(Exception):
-    """Raised if a batch must end before bench can see if it is the batch that it searches for."""
+    """Raised if bench cannot recognize a batch yet, because its key can be read only after its end."""
 
 
 def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:

@@ -229,7 +229,7 @@ SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 @dataclass(slots=True, kw_only=True)
 class _PromptCheck:
-    """One prompt, and the names in this prompt for which no item has had a value so far."""
+    """One prompt, and its placeholders that had no value in the items that were read so far."""
 
     role: str
     name: str
@@ -257,7 +257,7 @@ class _PromptCheck:
     def _place(self, config: BenchmarkConfig) -> str | None:
         """Return the place of the prompt in the config file.
 
-        If the config does not set the prompt, return the source of its template.
+        If the prompt is not in the config file, return the place of the prompt's template.
         """
         prompts = config.evaluation.answer_prompt if self.role == "answer" else config.evaluation.judge_prompts
         path = ("default",) if self.name == "default" else ("byQuestionType", self.name)
@@ -266,7 +266,7 @@ class _PromptCheck:
 
 
 def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
-    """Return an error for each name in an answer prompt for which no item has a value.
+    """Return an error for each placeholder of an answer prompt if no item has a value for the placeholder.
 
     If ``judged`` is true, the judge prompts are checked too.
     """

@@ -22,7 +22,7 @@ from bench.visible import counted
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 LEEWAY = 4
-"""divisor of the shard size; a cut may move by up to a quarter of a shard to keep a corpus whole"""
+"""divisor of the average range; a cut may move by up to a quarter of this length to keep a corpus whole"""
 
 
 def ranges_of(request: RunRequest, total: int) -> Ranges:
@@ -58,8 +58,8 @@ def cut_range(
     """Cut a range into up to ``count`` ranges with about the same number of selected positions.
 
     If a cut divides a corpus, two machines must ingest this corpus. Each cut therefore moves to the nearest start of a
-    corpus. Unless ``corpora_whole`` is true, a cut moves by at most a quarter of a shard, and divides a corpus if no
-    corpus starts within this distance. The result is deterministic.
+    corpus. Unless ``corpora_whole`` is true, a cut moves by at most a quarter of the average range. If no corpus starts
+    within this distance, the cut divides a corpus. The result is deterministic.
 
     Args:
         positions: the selected positions, sorted.
@@ -71,7 +71,7 @@ def cut_range(
 
 
 def _cut_indexes(length: int, count: int, breaks: Sequence[int], corpora_whole: bool) -> list[int]:
-    """Return the indexes at which a new shard begins.
+    """Return the indexes at which a new range begins.
 
     If ``corpora_whole`` is true, only indexes in ``breaks`` are used, unless ``breaks`` is empty.
     """

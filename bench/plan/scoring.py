@@ -242,7 +242,9 @@ def _specs(
 def _model_of(
     specs: Sequence[EvaluatorSpec], methods: Collection[str], flag: str, given: Sequence[str | None]
 ) -> str | None:
-    """Return the model that the configs of metrics require for the evaluators ``methods``, or None.
+    """Return the model that the configs of metrics require for the evaluators ``methods``.
+
+    Return None if they require no model.
 
     Raises:
         ConfigError: the configs of metrics name different models.

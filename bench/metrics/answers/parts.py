@@ -55,7 +55,7 @@ def _floored(k: int | None, params: Params) -> Arithmetic:
 def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
     """Return a function that builds a metric whose value is one additional number of a verdict.
 
-    The metric has a parameter with the name ``key``. The value of this parameter is the name of the number.
+    ``key`` is the name of a parameter of the metric. The value of this parameter is the name of the number.
     """
 
     def build(k: int | None, params: Params) -> Arithmetic:
@@ -74,7 +74,8 @@ def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | 
 def _sum_metric(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
     """Return a function that builds a metric whose value is ``formula`` of sums over all items.
 
-    ``names`` are the additional numbers of verdicts that are summed, in the order of the formula's arguments.
+    Additional numbers of verdicts are summed. ``names`` are the names of these numbers, in the order of the formula's
+    arguments.
     """
 
     def build(k: int | None, params: Params) -> Arithmetic:

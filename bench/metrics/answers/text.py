@@ -186,7 +186,7 @@ def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def f1_squad(prediction: str, reference: str) -> float:
-    """Return the F1 of the tokens of SQuAD's script; 1 if both texts have no tokens."""
+    """Return the F1 of the tokens into which SQuAD's script splits both texts; 1 if neither text has tokens."""
     predicted, expected = squad_tokens(prediction), squad_tokens(reference)
     if not predicted or not expected:
         return float(predicted == expected)

@@ -46,7 +46,7 @@ BEYOND_LATIN = pattern(f"[{_BEYOND_LATIN}]")
 
 @functools.cache
 def _marks() -> str:
-    """Return the inside of a regular-expression class that matches any combining mark or variation selector."""
+    """Return all combining marks and variation selectors as ranges, to put them in a regular expression's ``[]``."""
     found = [code for code in range(0x300, _PLANE) if unicodedata.category(chr(code)).startswith("M")]
     ranges: list[list[int]] = []
     for code in found:

@@ -79,7 +79,10 @@ class JudgedInputs:
 
 
 def from_inputs(of_judged: Callable[[JudgedInputs], float | None]) -> Callable[..., float | None]:
-    """Return a function of keyword arguments, the fields of `JudgedInputs`; an unknown keyword is a TypeError."""
+    """Return a function that calls ``of_judged`` with the `JudgedInputs` made from its keyword arguments.
+
+    The function raises TypeError for an unknown keyword.
+    """
 
     @functools.wraps(JudgedInputs, updated=())
     def of_inputs(**inputs: object) -> float | None:
@@ -181,9 +184,10 @@ CHOICE = {
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    """Return a function that takes parameters and returns the name for a definition: ``NAME`` or ``NAME.EVALUATOR``.
+    """Return a function from a metric's parameters to the name in its definition.
 
-    Two spellings of one method give the same name.
+    This is ``NAME.EVALUATOR`` if the parameter ``method`` is set, otherwise ``NAME``. All spellings of a method give
+    the same name.
     """
 
     def define(params: Params) -> str:

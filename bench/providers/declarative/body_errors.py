@@ -285,7 +285,9 @@ def _incompleteness(tree: object, status: int) -> str:
 
 
 def _error_beside_result(tree: object) -> str:
-    """Return the error message that a response has in addition to its result; return "" if it has no result.
+    """Return the error message that a response has in addition to its result.
+
+    Return "" if the response has no error message, or no result.
 
     A response with only an error fails later, when no result is found at the configured path.
     """

@@ -401,7 +401,8 @@ class SearchOperation:
     def _warning(self, answer: ServiceResponse) -> str:
         """Return the warning that the response contains next to its hits, or "".
 
-        The first call also stores the messages of its response in ``usual``.
+        The first call also stores in ``usual`` what its response says besides the hits. Such texts do not explain an
+        empty result.
         """
         if self.reader.plain or not answer.ok:
             return ""

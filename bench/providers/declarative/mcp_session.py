@@ -101,7 +101,7 @@ class McpSession:
     def _end(self, error: BaseException | None) -> bool:
         """Cancel all waiting calls.
 
-        Return True if ``error`` needs no further handling, because the session had already begun.
+        Return True if ``error`` ended a session that had begun. The calls then report the error.
         """
         begun, self._client = self._client is not None, None
         if error is not None:

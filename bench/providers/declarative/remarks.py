@@ -3,6 +3,7 @@
 Example::
 
     remarks({"code": 7, "msg": "internal", "took": 3, "results": []})      # ('code: 7', 'msg: "internal"')
+    results = ResponsePath.at("search.response.results", "$.results")
     explain_empty({"code": 7, "results": None}, [results], usual=set())           # '$.results: null, code: 7'
 
 These values are called remarks. Ids, times and counts are left out, so that the same cause gives the same text in many

@@ -143,7 +143,10 @@ class SourceMapper:
 
 @dataclass(frozen=True, slots=True)
 class RowMarks:
-    """The ids, tags and names in a hit that could not be mapped to a memory. Each iteration reads them from the hit."""
+    """The ids, tags and names in a hit that could not be mapped to a memory.
+
+    They are read from the hit when this object is iterated.
+    """
 
     forms: tuple[IdReader, ...]
     row: object
