@@ -15,12 +15,15 @@ and, as ``.path``, the place of the value (``scores.judged.n``, ``a[1].b``).
 
 ``check_value`` raises the same error for a value that does not come from ``parse``::
 
-    check_value({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
+    >>> check_value({"a": [float("nan")]})
+    Traceback (most recent call last):
+    bench.errors.CanonicalError: a[0]: NaN and infinities are not JSON
 
 ``read_line`` parses a line that is probably canonical. If the line is canonical, most strict checks are skipped,
 because they cannot fail. Any other line is parsed strictly::
 
-    read_line(b'{"a":1}', ("a",))    # ({"a": 1}, b'{"a":1}', True)
+    >>> read_line(b'{"a":1}', ("a",))
+    ({'a': 1}, b'{"a":1}', True)
 """
 
 from __future__ import annotations
@@ -349,8 +352,8 @@ class _MaybeNotCanonical(Exception):
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
     """Parse a JSON line; return (value, bytes, is_canonical).
 
-    The bytes are RFC 8785: of an object with only the members ``names``, or of the whole value if it is not an object.
-    ``is_canonical`` is True if the line itself is RFC 8785.
+    For an object, the bytes are the RFC 8785 form of an object with only the members ``names``. For any other value,
+    they are the RFC 8785 form of the value. ``is_canonical`` is True if the line itself is in RFC 8785 form.
 
     Raises:
         CanonicalError: `parse` rejects the line.

@@ -142,7 +142,7 @@ def dispatch(arguments: list[str]) -> int:
 
 
 def show_traceback() -> None:
-    """Print the traceback of the exception that is being handled on stderr, with secrets redacted."""
+    """Print on stderr the traceback of the exception that is being handled. Secrets are redacted."""
     import traceback
 
     from bench.events import redact

@@ -174,7 +174,9 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _known_command(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments. A command name of another tool is replaced by the name of the ``bench`` command.
+    """Return the arguments with a known command.
+
+    A command of another tool, such as ``ls``, is replaced by the ``bench`` command that does the same.
 
     Raises:
         UsageError: there is no such command.

@@ -60,7 +60,8 @@ def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
 class PlannedPower(NamedTuple):
     """The smallest difference between two providers that the selected items can show.
 
-    ``items_needed`` and ``clusters_needed`` are the numbers that are needed to show a given difference.
+    ``items_needed`` and ``clusters_needed`` are the numbers of items and clusters that are needed to show a given
+    difference. A cluster is a conversation with all its items, or a single item.
     """
 
     benchmark: str

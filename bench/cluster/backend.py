@@ -7,13 +7,11 @@ of a run.
 Example::
 
     async with Cluster.open("local:4", token="r1") as cluster:
-        task = cluster.submit(function, order, name="r1.1of4")
+        task = cluster.submit(run_shard, order, name="r1.1of4-7f", preferred=())      # order: a ShardOrder
         while task.state == "pending": ...
-    post = DaskLine.here("r1")          # inside a task
-    post.report("..."), post.stop_requested(within_s=1)
-    task = fleet.submit(run_shard, order, name="r1.1of4-7f", preferred=())
-    while task.state == "pending": ...
-    returned = await task.result()
+        returned = await task.result()
+    line = DaskLine.here("r1")          # inside a task
+    line.report("..."), line.stop_requested(within_s=1)
 """
 
 from __future__ import annotations

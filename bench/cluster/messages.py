@@ -9,8 +9,8 @@ Example::
     order.name          # "r1.2of4"
     parts = pack(folder, whole=False)   # on the worker: CompressedParts(journal=b"...", stores=b"...")
     parts.unpack_into(folder)           # on the next worker
-    line.report(ShardCounters.of(2, attempt, worker, progress).text)    # on the worker
-    progress.update(ShardCounters.read(text))   # at the coordinator, on a ClusterProgress
+    text = ShardCounters.of(2, attempt, worker, progress).text      # on the worker: progress of the engine
+    total.update(ShardCounters.read(text))      # at the coordinator: total is a ClusterProgress
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ STORES = "stores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedParts:
-    """The journal and the stores of a run folder, compressed with zstd."""
+    """The journal of a run folder, and the memories that built-in providers store there, compressed with zstd."""
 
     journal: bytes
     stores: bytes | None = None
     """compressed tar file with the stores of the built-in providers; None if they are no longer needed"""
 
     def unpack_into(self, folder: Path) -> None:
-        """Unpack the journal and the stores into a new run folder."""
+        """Unpack the journal and the stored memories into a new run folder."""
         folder.mkdir(parents=True)
         if self.stores is not None:
             with tarfile.open(fileobj=io.BytesIO(zstandard.decompress(self.stores))) as archive:

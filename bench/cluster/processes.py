@@ -4,7 +4,10 @@ Example::
 
     async with WorkerProcesses.open(4) as fleet:
         task = fleet.submit(run_shard, order, name="r1.1of4", preferred=())
-    python -P -m bench.cluster.processes "worker 1"    # reads its order from stdin, writes messages to stdout
+
+A worker process reads its order from stdin, and writes messages to stdout. It is started with this command::
+
+    python -P -m bench.cluster.processes "worker 1"
 
 A worker process ends when its stdin is closed, and so also when its coordinator dies. If a worker process dies, a new
 process continues with its journal.

@@ -8,7 +8,7 @@ Example::
     found = await standing_of_run(Path("checkpoints/r1"))
     found["completed"], found["shards"]         # 40, {"count": 4, "back": 1, "here": 2}
     store = ShardStore(folder)
-    await store.put(shard, returned.pack)
+    await store.put(shard, returned.pack)       # returned: the ShardResult of the shard
     done = await store.is_done(shard, plan)
     await store.merge_into(meta)            # the run's own journal from all of them
 """
@@ -147,7 +147,7 @@ async def standing_of_run(run: Path) -> RunStatusDocument:
 
 
 def _at_work(run: Path) -> dict[str, list[Path]]:
-    """Return the journals of the shards that run on this machine in the workspace of the run, by shard name."""
+    """Return a map from shard name to journals, for the shards of a run that this machine executes."""
     found: dict[str, list[Path]] = {}
     for path in sorted((run.parent / SCRATCH / CHECKPOINTS).glob(f"{run.name}.*of*-*/{JOURNAL}")):
         name = path.parent.name.removeprefix(f"{run.name}.").rpartition("-")[0]

@@ -4,10 +4,11 @@ Before the first shard is sent, each worker is asked whether it can run the plan
 
 Example::
 
-    await round.carry_out(deque(shards))
-    round.problems          # {3: "no worker was left for 30 s"}: shard -> reason why it did not finish
     slots = sum((await workers(cluster)).values())
     await require_fit_workers(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
+    round = Round(fleet=cluster, slots=slots, ...)
+    await round.carry_out(deque(shards))
+    round.problems          # {3: "no worker was left for 30 s"}: shard -> reason why it did not finish
 
 At most ``slots`` shards run at a time. If a worker is lost, its shard runs again on another worker. Any other failure
 ends only its shard.

@@ -1,7 +1,9 @@
 """Run a shard (a part of a run) on a worker, and return its journal.
 
 If a worker is killed, a new worker on the same disk continues its shard. A worker on another disk starts the shard
-again, in new namespaces::
+again, in new namespaces.
+
+Example::
 
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
@@ -48,7 +50,10 @@ LOCKED_S = STALE_S + 2 * HEARTBEAT_S
 
 
 def dask_setup(worker: object) -> None:
-    """Ignore ctrl-C in a dask worker, because the coordinator asks it to stop; dask calls this at its start."""
+    """Make a dask worker ignore Ctrl-C, because the coordinator asks the worker to stop.
+
+    dask calls this function when a worker starts.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -68,7 +73,7 @@ async def check_order(order: ShardOrder) -> Refusal | None:
 
 
 async def stored_shards(order: ShardOrder) -> list[str]:
-    """Return the names of the shards of the order's run whose journal this worker has."""
+    """Return the names of all shards that have a journal on this worker and belong to the run of the order."""
     found = (scratch_of(order) / CHECKPOINTS).glob(f"{order.run_id}.*-*/{JOURNAL}")
     return [path.parent.name.rpartition("-")[0] for path in found]
 
@@ -230,9 +235,9 @@ class ProgressReporter(SilentObserver):
 async def _run_folder(order: ShardOrder, base: Path) -> Path:
     """Return the run folder in which to run the shard.
 
-    If a folder of the shard on this machine has at least as many phase rows as the journal in the order, return the
-    folder with the most rows. Otherwise return the path of a new folder, which contains the journal of the order if the
-    order has one.
+    An order can contain a journal of the shard, and this machine can have folders of the shard. Return the folder with
+    the most phase rows, if it has at least as many as the journal of the order. Otherwise return the path of a new
+    folder. The journal of the order is written to this folder.
     """
     stored_shards = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
     furthest = max(stored_shards, key=lambda folder: stored_shards[folder], default=None)

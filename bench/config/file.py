@@ -9,6 +9,7 @@ Example::
         retrieval_limit: int = 10
     query = load(Source.read(Path("query.yaml")), Query)
     # query.yaml:2:1: unknown field "retreivalLimit"; did you mean "retrievalLimit"?
+    source = Source.read(Path("manifest.json"))     # a file of the ConfigModel Manifest
     explain(source, Manifest, {"type": "extra_forbidden", "loc": ("query", "retreival_limit"), ...})
     # ConfigError: manifest.json:23:5: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?
 """
@@ -421,7 +422,7 @@ def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
-    """Return the names of a model in key paths of pydantic: its class name and its discriminator values."""
+    """Return the names that pydantic uses for a model in key paths: its class name and its discriminator values."""
     literals = (info.annotation for info in model.model_fields.values() if get_origin(info.annotation) is Literal)
     return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
 

@@ -11,11 +11,14 @@ Example::
     auth: {type: bearer, envVar: VLLM_API_KEY, optional: true}
     limits: {rpm: 600, concurrency: 16}
     models: {qwen3-8b: {context: 32768, body: {chat_template_kwargs: {enable_thinking: false}}}}
-    refused_field({"model": "x"})                     # ("model", "the name of the model sets it")
-    merge_body({"a": {"b": 1}}, {"a": {"c": 2}})      # {"a": {"b": 1, "c": 2}}
 
 This example defines the model ``vllm/qwen3-8b``. A file with the name of a built-in endpoint, such as ``openai.yaml``,
 only adds limits and settings. The settings under ``models:`` in a run file take precedence.
+
+Two functions check and merge the key ``body``::
+
+    refused_field({"model": "x"})                     # ("model", "the name of the model sets it")
+    merge_body({"a": {"b": 1}}, {"a": {"c": 2}})      # {"a": {"b": 1, "c": 2}}
 """
 
 from __future__ import annotations

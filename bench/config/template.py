@@ -270,7 +270,7 @@ class Template:
         The name ``metadata.*`` allows any name that begins with ``metadata.``.
 
         Raises:
-            ConfigError: a name or filter is unknown, or the text has an expression.
+            ConfigError: a name or filter is unknown, or a placeholder contains an expression instead of a name.
         """
         parts = tuple(_parts(text, names, where))
         used = frozenset(part.name for part in parts if isinstance(part, _Placeholder))

@@ -327,7 +327,7 @@ class Dataset:
     # ----------------------------------------------------------------- reading
 
     def _base_of(self, corpus_id: str) -> int:
-        """Return the index of the whole corpus for a corpus id, even if the id contains a cut-off.
+        """Return the index of the corpus with this id. For an id with a cut-off, return the index of the whole corpus.
 
         Raises:
             UsageError: the corpus id is unknown.

@@ -63,7 +63,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
 
 
 def docs_page(config: BenchmarkConfig) -> str | None:
-    """Return the path of a benchmark's documentation page, or None if the benchmark has no published score."""
+    """Return the path of a benchmark's documentation page. Only a benchmark with a published score has a page."""
     return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
 
 

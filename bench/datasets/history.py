@@ -2,7 +2,7 @@
 
 Example::
 
-    reader = HistoryReader(config, dates, names)
+    reader = HistoryReader(config, DateReader("UTC"), ConfigNames(config))
     sessions = reader.read(row, place, row_id="q1")      # list[RawSession], natural order
 """
 

@@ -2,11 +2,11 @@
 
 Example::
 
-    for rendered in memories(config, corpus):
-        rendered.memory.content, rendered.sessions, rendered.turns
+    first, second, *others = memories(config, corpus)
+    first.memory.content, first.sessions, first.turns
     level = evidence_level(config, unit="session", turn_evidence=True)     # "session"
-    gold_ids(item, level), ids_at_level([rendered], level)
-    ranked_ids([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # the ids of each hit, for metrics
+    gold_ids(item, level), ids_at_level([first], level)     # the ids of an item's evidence, and of a memory
+    ranked_ids([[first], [second]], level=level, unit="session", k=10)     # the ids of each hit, for metrics
 
 The benchmark sets what one memory is (turn, session or corpus) and how its text is written. A provider's config can
 replace these settings for its own jobs. All ids in this module are ids of the dataset, which are never sent to a

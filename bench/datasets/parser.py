@@ -3,7 +3,8 @@
 Example::
 
     parser = RowParser(config)
-    parsed = parser.parse(values, place)
+    parsed = parser.parse(values, place)        # the values and the place of one row
+    built = build_corpus(parsed.corpus, parsed.sessions, removed_roles=())
     item = parser.make_item(parsed.items[0], position=1, corpus=parsed.corpus, lookup=built.lookup)
 """
 

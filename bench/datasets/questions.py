@@ -3,7 +3,8 @@
 A row contains one question or a list of nested questions. If the config has the key ``flatten``, a row contains a list
 of objects with one question each::
 
-    reader = QuestionReader(config, dates, turns, names)
+    dates, names = DateReader("UTC"), ConfigNames(config)
+    reader = QuestionReader(config, dates, HistoryReader(config, dates, names).turns, names)
     for raw in reader.read(row, place, row_id="conv-26"):
         raw.id, raw.question, raw.refs          # "conv-26_0", "When ...?", ("D1:3",)
 """
@@ -445,7 +446,7 @@ class QuestionReader:
         return number_at(grade, f"{where}.{path_name(self.grade)}", place)
 
     def _reference(self, value: object, where: str, place: RowPlace) -> str:
-        """Create the evidence reference of an object with the template ``evidence.reference``."""
+        """Fill the template ``evidence.reference`` from an evidence object, and return the reference."""
         assert self.reference is not None
         text = scalar_text(self.reference.get(value))
         if text is None:

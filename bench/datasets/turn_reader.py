@@ -2,7 +2,8 @@
 
 Example::
 
-    reader = TurnReader(config, context, dates, names)
+    names = ConfigNames(config)
+    reader = TurnReader(config, context, DateReader("UTC"), names)      # context: a section of schema.context
     reader.read({"role": "user", "content": "Hi"}, "sessions[0][0]", place)      # RawTurn
     names.parts.open                                 # mapped fields that no turn has had so far
 """

@@ -1,4 +1,4 @@
-"""Score rankings or answers of another tool like results of a run of bench.
+"""Score rankings or answers of another tool, in the same way as the results of a run.
 
 No provider is opened. The metrics are those of any run. Items that are not in the file stay pending.
 
@@ -341,7 +341,7 @@ def _item_id(dataset: Dataset, row: ExternalRow) -> str:
 
 
 def _ranks_turns(dataset: Dataset, rows: Sequence[ExternalRow]) -> bool:
-    """Return True if the file ranks turns, by its first known id.
+    """Return True if the file ranks turns. The first known id in the file decides this.
 
     Raises:
         DataError: the file ranks turns, but also contains a session, which would count as all its turns.

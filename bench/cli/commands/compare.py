@@ -112,7 +112,10 @@ async def _load_sides(
 
 
 def _check_gate(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[GateOutcome]:
-    """Check a quality gate of ``--fail-on-regression``, also if the comparison does not show its metric."""
+    """Compare the jobs by the metric of a ``--fail-on-regression`` gate, and return the outcomes of the gate.
+
+    The metric is compared even if the printed comparison does not show it.
+    """
     from bench.report.comparison.compare import compare_sides
     from bench.report.comparison.comparison_rows import gate_outcomes
 

@@ -55,7 +55,7 @@ class AnswerSet:
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """A job of a run, with the folder and the events of the run's journal, in which labels are stored."""
+    """A job of a run, and the folder and events of the journal that stores the labels of its answers."""
 
     record: JobRecord
     folder: Path
@@ -160,7 +160,7 @@ async def _judge_all(
 def _reviews(side: AnswerSet, panel: Panel) -> tuple[Review | None, ...]:
     """Return one review for each judge and prompt. A review compares the verdicts with people's labels.
 
-    The result is empty if the answers are not from a run.
+    A review is None if the answers have no labels. The result is empty if the answers are not from a run.
     """
     from bench.report.judges.review import review_of
 

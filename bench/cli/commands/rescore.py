@@ -153,10 +153,10 @@ def rescore(
 
 
 def _scorings_by_prompt(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Return one pair (name, prompts) for each judge prompt that applies to all question types.
+    """Return (name, prompts) for each judge prompt that applies to all question types.
 
-    Its ``prompts`` are this prompt and the prompts for single question types. If no prompt applies to all types, the
-    result is one pair with the name ``(own)``.
+    ``prompts`` contains this prompt and all prompts for single question types. If no prompt applies to all types,
+    return one pair: the name ``(own)``, and all prompts for single question types.
     """
     defaults: list[str] = []
     by_type: list[str] = []

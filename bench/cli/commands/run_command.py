@@ -147,7 +147,7 @@ def check_gates(plan: Plan) -> None:
 
 
 def _is_number(wanted: object) -> bool:
-    """Return True if a value is a finite number. NaN is refused, because no score is below NaN."""
+    """Return True if a value is a finite number. NaN is refused, because no score could miss a gate of NaN."""
     try:
         return isfinite(float(str(wanted)))
     except ValueError:

@@ -48,7 +48,7 @@ class ValidationReport:
     """note -> (config name, kind of note), for configs that are part of bench and were not named on the command line"""
 
     def folded_notes(self) -> list[str]:
-        """Return the notes to print; equal kinds of notes on configs that are part of bench become one line."""
+        """Return the notes to print. Notes of the same kind on several built-in configs become one line."""
         groups: dict[str, dict[str, None]] = {}
         for name, kind in self.of_shipped.values():
             groups.setdefault(kind, {})[name] = None
@@ -101,7 +101,7 @@ def _name(path: Path) -> str:
 
 
 def _kind_of_note(note: str, path: Path) -> str:
-    """Return the part of a note that is equal for all configs with the same kind of note."""
+    """Return the kind of a note: its text without the path of the config, the name of a variable, and details."""
     return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
 
 

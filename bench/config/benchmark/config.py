@@ -197,7 +197,10 @@ class MatchOptions(ConfigModel):
 
 
 class BenchmarkConfig(BenchmarkFile):
-    """A benchmark config from a YAML file or a manifest. Only manifests set the fields that this class adds."""
+    """A benchmark config from a YAML file or a manifest.
+
+    Only manifests set the fields that are not in `BenchmarkFile`.
+    """
 
     row_id_candidates: tuple[str, ...] = ()
     """fields that can be the id of a row; the first field that row 1 has is used. If row 1 has none of the fields, the

@@ -180,9 +180,9 @@ class ConfigOrigin:
         return self.source_of(self.spelt(path)).path.parent
 
     def source_of(self, path: TreePath) -> Source:
-        """Return the file that has the key at ``path``, or the longest beginning of the path.
+        """Return the first file that has the key at ``path``.
 
-        If this is true for several files, return the first one.
+        If no file has the key, return the first file that has the longest beginning of the path.
         """
         return max(self.sources, key=lambda source: len(source.locate(path)))
 

@@ -4,7 +4,7 @@ Example::
 
     config = load_provider(Source.read(Path("configs/providers/chroma.yaml")))
     config.endpoints.search.response.contents       # ("$.text",)
-    config.sha256                                    # digest of the identity; variables stay unresolved
+    config.sha256                                    # digest of all settings that can change results
 
 Display names, verification, limits, timeouts and prices may change between a run and its resume. All other settings are
 part of the identity and must not change.

@@ -2,7 +2,7 @@
 
 Example::
 
-    answer = AnswerGuess(place)
+    answer = AnswerGuess(QuestionPlace(rows))
     answer.answers()            # "[answer, answer_aliases]"
     answer.choices()            # ("options", '"${gold_label|letter:1}"')
 """

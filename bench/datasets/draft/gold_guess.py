@@ -2,8 +2,9 @@
 
 Example::
 
-    gold = GoldGuess(place, skipped={"answer"})
+    gold = GoldGuess(QuestionPlace(rows), skipped={"answer"})
     gold.paths                          # {"$.evidence[*]": {"D1:3"}}
+    history = HistoryGuess(rows, "sessions", gold=[{"D1:3"}])
     gold.nested(history)                # "evidence"
     list(gold.flat(history))            # ["turnIdsField: evidence"]
 """

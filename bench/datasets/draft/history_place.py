@@ -2,8 +2,9 @@
 
 Example::
 
-    history_field(rows)                 # "sessions"
-    contexts = ContextLines(guess, layout)
+    layout = find_layout(Path("data"))
+    history = history_field(layout.rows)        # "sessions"
+    contexts = ContextLines(QuestionGuess(layout.rows, history=history), layout)
     contexts.lines, contexts.evidence   # config lines
 """
 

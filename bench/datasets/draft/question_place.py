@@ -3,7 +3,7 @@
 Example::
 
     place = QuestionPlace(rows)
-    place.path, place.children          # ("qa", [{...}, ...]) where a row holds several
+    place.path, place.children          # ("qa", [{...}, ...]) if each row has a list of questions
     place.question_path()               # "$.self_instruct.B"
 """
 
@@ -149,7 +149,7 @@ class QuestionPlace:
     def _marked_field(self) -> str | None:
         """Return the only field whose texts usually end with a question mark, or None.
 
-        If no such field exists and `texts_ask` is true, return the field ``text``.
+        In a file that contains only questions (`texts_ask`), the field ``text`` is used if there is no such field.
         """
         marked = question_by_mark(self.questions())
         return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)
@@ -170,7 +170,10 @@ class QuestionPlace:
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
-        """Return the fields in ``names`` that are used by the questions without the field ``name``."""
+        """Return the fields that some questions have instead of the field ``name``.
+
+        For each question without the field ``name``, this is the first field of ``names`` that the question has.
+        """
         found = (first_field(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 

@@ -2,8 +2,8 @@
 
 Values are equal if their texts are equal. ``above`` compares numbers::
 
-    rows = Conditions({"image": None, "kind": ("a", "b"), "score": Criterion(above=0)}, "data.where")
-    rows.hold([row], place)
+    conditions = Conditions({"image": None, "kind": ("a", "b"), "score": Criterion(above=0)}, "data.where")
+    conditions.hold([row], place)       # True if the row meets all three conditions
 """
 
 from __future__ import annotations

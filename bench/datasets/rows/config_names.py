@@ -394,7 +394,7 @@ def _mapped_metadata(config: BenchmarkConfig) -> Iterator[str]:
 
 
 def _paths_given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[NameAt]:
-    """Yield each path in the given config values with its config key.
+    """Yield (config key, path) for each path in the given config values.
 
     A list of alternative paths is left out, because the data needs only one of the paths.
     """

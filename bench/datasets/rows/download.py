@@ -4,7 +4,7 @@ Example::
 
     async with aiohttp.ClientSession(trust_env=True) as session:
         outcome = await download(config, workspace, fetch=aiohttp_fetch(session), environment=os.environ.get)
-    outcome.path, outcome.state          # "downloaded", "copied" or "up to date"
+    outcome.path, outcome.state          # the state is "downloaded", "copied" or "up to date"
 
 ``PATH.part`` is the partial file, ``PATH.rejected`` is a file with a wrong digest, ``PATH.lock`` is the lock file.
 

@@ -2,8 +2,9 @@
 
 Example::
 
+    library = JoinedFiles((Path("data"),), {})
     step = open_step("docs", FieldStep(file="docs.jsonl", key="id", by="doc"), library)
-    step.added(row, place, joined_ids)         # {"docs": {...}}
+    step.added(row, place, {})         # {"docs": {...}}
 """
 
 from __future__ import annotations

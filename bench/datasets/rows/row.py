@@ -2,7 +2,8 @@
 
 Example::
 
-    row = parse_row(RowPlace(file="data.jsonl", index=0, line=1), 0, b'{"id": "q1", "answer": 1.50}')
+    place = RowPlace(file="data.jsonl", index=0, line=1)
+    row = parse_row(place, 0, b'{"id": "q1", "answer": 1.50}')
     row.values["answer"].text       # "1.50"
     parse_row(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is malformed: ...
     RowPlace(file="data.jsonl", index=2, line=3).error("question", "is missing")

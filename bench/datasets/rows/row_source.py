@@ -5,8 +5,8 @@ conditions on the added fields are checked::
 
     source = RowSource(config, files)
     for row in source: row.values["joined"]
-    source.read(0, row.offset, row.length, row.part, place)
-    source.left_out, source.joined      # number of rows that where leaves out; joined file -> sha256
+    source.read(0, row.offset, row.length, row.part, row.place)
+    source.left_out, source.joined      # number of rows that data.where excludes; joined file -> sha256
 
 Rows are streamed. Of a joined file, only an index of its rows and a few joined values are kept in memory.
 """

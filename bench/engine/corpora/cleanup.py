@@ -5,9 +5,9 @@ Example::
     cleared = await clear_run(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
     given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
 
-If the config or address of a provider has changed since the start of the run, nothing is sent to this provider. Another
-service with other data may use the address. Settings that clearing does not use, such as a model name, may differ. The
-argument ``moved`` names the providers that are still the same service.
+If the config or address of a provider has changed since the start of the run, nothing is sent to this provider,
+because another service with other data could use the address. Settings that clearing does not use, such as a model
+name, may differ. The argument ``moved`` names the providers that are still the same service.
 """
 
 from __future__ import annotations
@@ -187,9 +187,10 @@ def _request_of_providers(catalog: Catalog, request: RunRequest, labels: Collect
 
 
 def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
-    """Return the labels that the lanes of a provider have; ``given`` is its name or alias in the request.
+    """Return the labels that a provider can have in a run: its name, and its name with each k of the run.
 
-    If its config no longer exists, the labels begin with ``given`` itself.
+    ``given`` is the name or alias in the request, with the variant. If the config no longer exists, ``given`` is used
+    as the name.
     """
     name, at, variant = given.partition("@")
     try:

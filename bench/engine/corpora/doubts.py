@@ -132,7 +132,7 @@ async def _find_batch(
 
 
 def _distinct_memories(ingest: IngestPass, position: int, doubts: Collection[int]) -> list[Memory]:
-    """Return the memories of a batch whose text is in no other batch in doubt."""
+    """Return the memories of one batch that share no text with other batches in doubt. Blank memories are left out."""
     others = [memory for one in doubts if one != position for memory in ingest.batch(one)]
     return [
         memory
@@ -147,8 +147,8 @@ def _is_among(
     """Return True if one of the hits is the memory.
 
     A hit with the id of the memory is the memory. If hits have no ids, the hits with the text of the memory are
-    counted. If other batches contain fewer memories with this text, the memory is among the hits. Return None if the
-    search may not have returned all hits with this text.
+    counted. The memory is among them if their number is greater than the number of memories with this text in other
+    batches. Return None if the search may not have returned all hits with this text.
     """
     if any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in hits):
         return True

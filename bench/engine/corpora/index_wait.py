@@ -104,7 +104,7 @@ class IndexWait:
         return None
 
     async def _look(self, sentinel: Sentinel) -> bool:
-        """Ask once whether the corpus is searchable: first by a status call, then by the sentinel."""
+        """Check once whether the corpus is searchable: first by a status call, then by searches for sample memories."""
         status = await retry_unreadable(lambda: self.lane.provider.ready(self.space, self.ingested))
         if status.state == "failed":
             raise IngestFailed(status.detail or f"the provider reports that indexing {self.corpus} failed")

@@ -8,8 +8,8 @@ Up to `PARALLEL_BATCHES` batches are in flight at a time. They are sent one afte
 (``ingest.order: serial``), or if the benchmark wants a pause between batches.
 
 The journal gets one row before a batch is sent, and one row with the response. So after a crash, it is unknown only for
-the batches in flight whether the provider stored them. A store in the memory of this process gets no rows before its
-batches, because a resumed run cannot use this store.
+the batches in flight whether the provider stored them. If the provider stores its data only in this process, no row is
+written before a batch, because a resumed run cannot use this data.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ In addition, the ids and texts of each hit are compared with those that were sen
 Example::
 
     ownership = Ownership()
-    ownership.register(CorpusNamespace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), anonymized)
+    place = CorpusNamespace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37...")
+    ownership.register(place, anonymized)
     ownership.owner_of(hit, place, anonymized)        # the CorpusNamespace of another corpus, or None
 
 Each result is written to the journal and to the receipt.
@@ -61,7 +62,10 @@ def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
 
 
 def spread_samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Return up to ``SPREAD`` memories from evenly spaced positions, whose texts are long enough to be distinct."""
+    """Return up to ``SPREAD`` evenly spaced memories. A memory with a short text is never returned.
+
+    Short texts are often not distinct.
+    """
     telling = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
     return tuple(telling[len(telling) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if telling else ()
 

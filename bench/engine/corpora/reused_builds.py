@@ -179,7 +179,10 @@ def _mismatch(lane: OpenLane, run_id: str, build: str, different: Changes) -> Id
 
 
 async def _stored_builds(folder: Path, lane: OpenLane) -> list[StoredBuild]:
-    """Return the builds of a run that have the lane's benchmark and provider; the builds of its variant come first."""
+    """Return the builds of a run that have the lane's benchmark and provider.
+
+    Builds with the same provider variant as the lane come first.
+    """
     found = []
     config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
     async with Reader.open(folder) as reader:

@@ -341,7 +341,8 @@ class AnswerResult:
     def of(cls, entry: JournaledPhase) -> AnswerResult:
         """Return the answer that a journal row stores.
 
-        In journals of earlier versions, the text may include reasoning, which is removed, or may be no answer at all.
+        The text in a journal of an earlier version can include reasoning, which is removed. If no answer is left, the
+        field ``failure`` of the result is set.
         """
         data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
         reply = strip_reasoning(Completion(text=data["answer"], model="", finish=data["finish"]))
