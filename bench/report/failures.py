@@ -75,7 +75,7 @@ class JobLosses:
 
     @property
     def reasons(self) -> list[LossReason]:
-        """The distinct causes, the most common first, and for each cause the items that it ended."""
+        """The distinct causes, each with the items that were lost for this cause; the most common cause is first."""
         causes = cause_texts((one["reason"] or "", one["corpus"], one["item_id"]) for one in self.items)
         groups: dict[tuple[str, str | None, str], list[str]] = {}
         hints: dict[tuple[str, str | None, str], str] = {}
@@ -161,10 +161,10 @@ async def _job_losses(
 
 
 def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
-    """Return why an item was lost, from the losses of its repeats.
+    """Return why an item was lost: the most common loss of its repeats.
 
-    Only repeats with the state of the item count, and the most common loss is used. The result is None if the item is
-    right or pending.
+    Repeats that ended in another state than the whole item are ignored. The result is None if the item is right or
+    pending.
     """
     ended = item_outcome([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
     losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]

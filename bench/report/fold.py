@@ -356,10 +356,10 @@ async def job_invalid_reasons(
 
 
 async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State, int]) -> list[str]:
-    """Return notes on a job's judge.
+    """Return notes on a job's judge; [] if the job has no judge.
 
-    The notes report the following: the judge and the answering model are of one model family, verdicts are missing, the
-    error rates on built-in test questions, labels by people.
+    There can be notes on a judge of the same model family as the answering model, on missing verdicts, on error rates
+    from built-in test questions, and on labels by people.
     """
     judge = record.models.judge
     if judge in (None, "none"):

@@ -1,7 +1,8 @@
 """Read the data of one job for a report: metrics, values of items, times and costs.
 
 ``token_methods`` returns how tokens were counted: by the endpoint, or by bench. ``price_methods`` returns which price
-tables were used. The keys of both results are roles of `bench.metrics.pricing`, such as ``answer``.
+tables were used. The keys of the results are roles of tokens, such as ``answer_in``, and roles of costs, such as
+``answer``.
 
 Example::
 
@@ -57,7 +58,7 @@ NO_CALLS = UsageTotals()
 
 
 def token_methods(record: JobRecord, spent: SpentByOwner, ingested: Sequence[UsageTotals]) -> dict[str, Method]:
-    """Return role -> method by which the tokens of this role were counted."""
+    """Return role -> method by which the tokens of this role were counted; unknown methods are left out."""
     answered = _token_method([spent[record.answer_owner].get("answering", NO_CALLS)])
     judged = _token_method([spent[record.key].get("judge", NO_CALLS)])
     answered = answered or WITHOUT_CALLS.get(record.models.answering)
@@ -247,9 +248,9 @@ def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tup
 
 
 def _explained_position(columns: Sequence[Measure]) -> int | None:
-    """Return the position of the first metric that explains missing values; None if there is none.
+    """Return the position of the first metric whose rows store why a value is missing; None if no metric has such rows.
 
-    One metric is enough, because all metrics that explain missing values lack the values of the same items.
+    All such metrics have no value for the same items, so the first metric is enough.
     """
     return next((place for place, column in enumerate(columns) if column.explained_by_rows), None)
 

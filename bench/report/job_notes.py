@@ -9,8 +9,8 @@ Example::
     found = await gold_scores(reader, record, metrics)
     found["accuracy"].raw, found["accuracy"].corrected, found["accuracy"].ceiling
 
-A corrected score leaves out these items. If the overlay has a corrected answer for an item and the run was scored
-again, the item is included.
+A corrected score leaves out the items with doubtful gold answers. But an item is included if the overlay has a
+corrected answer for it and the run was scored again.
 """
 
 from __future__ import annotations
@@ -304,9 +304,9 @@ async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> di
 
 
 async def _corrected_values(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
-    """Return item -> metric -> value of the item, compared with the corrected gold answer.
+    """Return item -> metric -> value of the item from a rescore with the corrected gold answer of the overlay.
 
-    The result contains only items that a rescore compared with a corrected gold answer of the overlay.
+    Items without such a rescore are left out.
     """
     found: dict[str, Mapping[str, float]] = {}
     for item in record.suspects:

@@ -129,7 +129,7 @@ async def _same_answer(found: Sequence[EndedItem], golds: _GoldAnswers) -> Warni
 
 
 async def _same_verdict(found: Sequence[EndedItem], golds: _GoldAnswers) -> WarningSign | None:
-    """Return a sign if the judge gave all answers the same verdict although some are clearly right or clearly wrong."""
+    """Return a sign if all answers have the same verdict, but several answers clearly deserve the other verdict."""
     judged = _judged_answers(found)
     if len(judged) < MIN_ITEMS or len({correct for correct, _ in judged.values()}) > 1:
         return None

@@ -198,11 +198,11 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
 
 
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (corpora with too few memories, checked corpora, sum of ``had``, sum of ``whole``), or nothing.
+    """Yield one tuple about the corpora with too few memories; yield nothing if there is no such corpus.
 
-    ``had`` and ``whole`` name two numbers of a probe, a search for sample memories after the ingest. A corpus has too
-    few memories if ``had`` is below ``whole``. The sums are over these corpora. If there is no such corpus, nothing is
-    yielded.
+    The tuple is (corpora with too few memories, checked corpora, sum of ``had``, sum of ``whole``). ``had`` and
+    ``whole`` are names of two numbers that a probe measured in a corpus, such as ``found`` and ``looked``. A corpus has
+    too few memories if ``had`` is below ``whole``. The sums are over the corpora with too few memories.
     """
     counts = [
         (int(str(probe.data[had])), int(str(probe.data[whole])))

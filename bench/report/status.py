@@ -89,9 +89,9 @@ async def run_status(folder: Path) -> RunStatusDocument:
 async def _eta_s(
     reader: Reader, heard: datetime | None, jobs: Sequence[JobRecord], states: Sequence[Mapping[State, int]]
 ) -> float | None:
-    """Estimate the seconds until the slowest job is done, at the speed of the current process.
+    """Estimate the seconds until the slowest job is done, at the speed since the run was started or last resumed.
 
-    The result is None if any unfinished job has no item that ended in this process.
+    The result is None if no item of some unfinished job has ended since then.
     """
     since = max((one.at for one in reader.resumes), default=reader.meta.created_at)
     elapsed_s = max(0.0, (heard - since).total_seconds()) if heard else 0.0

@@ -64,7 +64,10 @@ def overview(report: Report, *, width: int = DEFAULT_WIDTH) -> list[Grid]:
 
 
 def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
-    """Return a table with the cost of building each memory and of one question; None if nothing costs money."""
+    """Return a table with two costs per job: the cost of the ingest, and the cost of one question.
+
+    Return None if nothing costs money.
+    """
     named = [(text, job.memory_cost) for job, text in zip(jobs, job_texts(jobs), strict=True)]
     known = [(text, cost) for text, cost in named if cost is not None and (cost.has_money or cost.query.totals.calls)]
     if not any(cost.has_money for _, cost in known):
@@ -161,7 +164,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
 
 
 def _uninformative_columns(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
-    """Yield the positions of the columns whose value is 0 in every row or equal to that of another column."""
+    """Yield the positions of columns to leave out, because all their values are 0 or repeat another column."""
     value, as_zero, failed, excluded = first, first + 1, first + 3, first + 4
     for at in (excluded, failed):
         if all(row[at] == "0" for row in rows):
@@ -318,7 +321,7 @@ def job_texts(jobs: Sequence[JobReport]) -> list[str]:
 def _keyless(job: JobReport, role: str) -> bool:
     """Return True if ``role`` is embedding and the job has no embedding model.
 
-    Such a job does not count as a job with a different model."""
+    Such a job is left out when the embedding models of several jobs are compared."""
     return role == "embedding" and job.record.models.embedding is None
 
 

@@ -8,7 +8,7 @@ Example::
     stats.compare({"q1": 1, "q2": 0}, {"q1": 0, "q2": 0}).p
 
 A cluster is a group of items that are not independent, such as all questions about one conversation. This package must
-not depend on metrics.
+not import ``bench.metrics``.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Correct the share of right answers that a judge found, with the labels that people gave to a sample.
+"""Correct a judge's share of right answers. The correction uses labels that people gave to a sample of the answers.
 
 The method is prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382: 669-674)
 with strata (Fisch et al. 2024, "Stratified Prediction-Powered Inference", NeurIPS). A stratum is a group of items with
 equal verdicts. The estimate is ``sum of W_h p_h``. W_h is the share of stratum h in all items. p_h is the share of its
 labelled items that people call right.
 
-The interval comes from the MOVER method (Zou and Donner 2008, Statistics in Medicine 27: 1693-1702). It combines
-Wilson's limits of each p_h, with the finite population factor. ``exact`` uses the limits of Clopper and Pearson (1934,
+The interval comes from the MOVER method (Zou and Donner 2008, Statistics in Medicine 27: 1693-1702). The method
+combines Wilson's limits of all p_h. The finite population factor makes the interval narrower. ``exact`` uses the limits of Clopper and Pearson (1934,
 Biometrika 26: 404-413) instead, because Wilson's lower limits are too high if mistakes are rare::
 
     corrected_share([Stratum(size=350, labelled=25, right=23, judged=1.0), ...]).value

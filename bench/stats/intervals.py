@@ -230,7 +230,7 @@ def _resampled_means(sums: list[float], sizes: list[int], resamples: int, seed: 
 
 
 def _corrected_shares(sums: list[float], sizes: list[int], draws: list[float], tail: float) -> tuple[float, float]:
-    """Return the two quantiles of the draws, as shares in 0..1, at which a BCa interval begins and ends (Efron 1987).
+    """Return the levels (0..1) of the two quantiles of ``draws`` that are the limits of a BCa interval (Efron 1987).
 
     BCa means bias-corrected and accelerated. The acceleration is estimated by the jackknife.
     """
@@ -332,9 +332,9 @@ def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[
 
 
 def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value, in ascending order, up to which at least ``missing`` values were drawn.
+    """Return the first value in ``pairs`` up to which at least ``missing`` values were drawn.
 
-    ``pairs`` has (value, cluster) in order. ``weight`` has how often each cluster is drawn.
+    ``pairs`` has (value, cluster), the smallest value first. ``weight`` has how often each cluster is drawn.
     """
     for value, code in pairs:
         missing -= weight[code]
@@ -344,9 +344,10 @@ def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], miss
 
 
 def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value, in descending order, down to which more than -``missing`` values were drawn.
+    """Return the first value in ``pairs`` down to which more than ``abs(missing)`` values were drawn.
 
-    ``pairs`` has (value, cluster) in order. ``weight`` has how often each cluster is drawn.
+    ``pairs`` has (value, cluster), the largest value first. ``weight`` has how often each cluster is drawn.
+    ``missing`` is not above 0.
     """
     for value, code in pairs:
         missing += weight[code]
@@ -387,9 +388,11 @@ def order_statistic_interval(
     """Return the interval of a percentile: the values at a lower and an upper rank; None if both values are equal.
 
     ``reached`` has, for each cluster, the number of values and the number of values up to the percentile. None means
-    that there are no clusters. With clusters, a cluster-robust interval of the share p, on the scale of log odds, gives
-    the ranks (Woodruff 1952; ``xlogit`` of R's survey package). Without clusters, the ranks for the median are exact.
-    For other percentiles, they are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the binomial.
+    that there are no clusters.
+
+    With clusters, the ranks come from a cluster-robust interval of the share q = p / 100, on the scale of log odds
+    (Woodruff 1952; ``xlogit`` of R's survey package). Without clusters, the ranks for the median are exact. The ranks
+    for other percentiles are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the binomial.
     """
     n, q = len(ordered), p / 100
     if reached is not None and 0 < p < 100:

@@ -1,8 +1,8 @@
 """Compare the times of two systems on the same items by the ratio of a percentile.
 
-With up to 20 clusters, whole clusters are resampled, and their log ratios give the standard error of a t test with C -
-1 degrees of freedom for C clusters. A plain bootstrap of ten clusters would find a difference between equal systems in
-8 of 100 comparisons (perf/significance.py).
+With up to 20 clusters, whole clusters are resampled. The log ratio of each resample is computed, and the spread of
+these log ratios is the standard error of a t test. For C clusters, the test has C - 1 degrees of freedom. A plain
+bootstrap of ten clusters would find a difference between equal systems in 8 of 100 comparisons (perf/significance.py).
 
 With more clusters, or without clusters, the standard error comes from the confidence interval of each
 system's percentile, and from the correlation of the times above the percentiles::
@@ -158,10 +158,10 @@ def _marginal_test(
     power: float,
     seed: int,
 ) -> Comparison:
-    """Test the log ratio of two percentiles by t, from the influence of each pair (see ``_influences``).
+    """Test the log ratio of two percentiles by t. The standard error comes from ``_influences`` of both sides.
 
     Without clusters, Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b. Here s_a and s_b are the standard errors from the
-    interval of each percentile, and r is the correlation of the events that a time is above its percentile.
+    interval of each percentile. r is the correlation of two events: the time of a, or of b, is above its percentile.
     """
     beyond = int(len(left) * min(p, 100 - p) / 100)
     if beyond < MIN_BEYOND:

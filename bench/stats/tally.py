@@ -91,7 +91,7 @@ class ClusterValues:
         return zip(self._listed, repeat(1)) if self._counts is None else self._counts.items()
 
     def different(self) -> Sequence[float] | Mapping[float, int]:
-        """Return a collection that contains every different number at least once."""
+        """Return a collection in which every number of the cluster occurs at least once; repeats may be left out."""
         return self._listed if self._counts is None else self._counts
 
 

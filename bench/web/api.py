@@ -177,7 +177,7 @@ async def review(request: web.Request) -> web.Response:
 
 
 async def review_of_query(request: web.Request) -> Json:
-    """Return the answer that a person is to label next, as a request's query selects it."""
+    """Return the answer that a person is to label next; the request's query can name an answer."""
     site, run_id, query = request.app[SITE], request.match_info["run_id"], request.query
     return await review_document(site, run_id, after=query.get("after"), at=query.get("at"))
 
@@ -330,7 +330,10 @@ async def readyz(request: web.Request) -> web.Response:
 
 
 def _unwritable(folder: Path) -> str | None:
-    """Create a test database with a write-ahead log, which a journal needs; return the problem, or None."""
+    """Check that a journal can be written to ``folder``; return the problem, or None if there is no problem.
+
+    The check creates a test database with a write-ahead log.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".ready-") as place:

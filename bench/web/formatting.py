@@ -81,7 +81,7 @@ def chance(value: object) -> str:
 
 
 def rounded(value: object) -> str:
-    """Format a value with two decimals, like the ends of its interval."""
+    """Format a value with two decimals. The limits of its interval also have two decimals."""
     return number(value, 2)
 
 

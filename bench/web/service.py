@@ -231,7 +231,7 @@ class Service:
         }
 
     async def start(self, request: RunRequest) -> str:
-        """Queue a new run, and return its id. An invalid request is refused, because the run is planned first.
+        """Plan a new run, add it to the queue, and return its id. If the plan fails, nothing is queued.
 
         Raises:
             UsageError, ConfigError, DataError: as ``bench run`` raises them before anything starts.

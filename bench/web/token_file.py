@@ -1,4 +1,4 @@
-"""The access token of the service: its file, and the values for cookies and forms that are computed from it.
+"""The access token of the service, its file, and the values for cookies and forms that are computed from the token.
 
 Example::
 

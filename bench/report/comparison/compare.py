@@ -137,7 +137,7 @@ def _rows(
 
 
 def _secondary_family(measure: Measure) -> str:
-    """Return the group in which the p value of a row is corrected. The row is not for a headline metric."""
+    """Return the group in which a p value of ``measure`` is corrected. ``measure`` is not a headline metric."""
     return EXPLORATORY if has_item_differences(measure) else PERCENTILES
 
 
@@ -147,9 +147,10 @@ def _with_sums(row: ComparisonRow, measure: Measure, pairs: PairedValues) -> Com
 
 
 def _label_rows(whole: ComparisonRow, a: Side, pairs: PairedValues) -> Iterator[ComparisonRow]:
-    """Yield one row for each label, such as each question type. Skip a property for which all items have one label.
+    """Yield one row for each label of the items, such as each question type.
 
-    A row compares the metric over the paired items with its label.
+    The row of a label compares the metric over the paired items that have the label. If all items have the same
+    question type, there are no rows for question types.
     """
     measure = a.measures[whole.metric]
     for dimension in DIMENSIONS:

@@ -51,7 +51,7 @@ def _verdict_text(row: ComparisonRow) -> str:
 
 
 def sample_size(row: ComparisonRow) -> str:
-    """Return the number of conversations as text, or the number of items if there are no clusters."""
+    """Return the sample size as text: the number of clusters, called conversations, or else the number of items."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return counted(count, f"{noun}(|s)")
 
@@ -358,7 +358,7 @@ class GateOutcome:
 def gate_outcomes(found: Comparisons, points: float) -> Iterator[GateOutcome]:
     """Check that no later side is worse than the first side by more than ``points`` / 100.
 
-    Each headline metric is checked. A metric without a difference fails the gate. Equal values always pass.
+    Each headline metric is checked. If the difference of a metric cannot be computed, the check fails.
     """
     for one in found.comparisons:
         if one.is_against_first:

@@ -212,7 +212,7 @@ async def parse_targets(
 ) -> list[tuple[ComparisonTarget, JobSummary | None]]:
     """Return the jobs to compare: the jobs that ``pairs`` names, or else the newest job of each provider.
 
-    ``pairs`` contains texts ``RUN_ID:PROVIDER``. For these jobs, the second value is None.
+    ``pairs`` contains texts ``RUN_ID:PROVIDER``. For a job that ``pairs`` names, the summary is None.
 
     Raises:
         UsageError: ``pairs`` and ``providers`` are both given or both empty, there are fewer than two jobs, or a

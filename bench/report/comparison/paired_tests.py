@@ -194,7 +194,10 @@ def _scaled(found: Comparison, scale: int) -> Comparison:
 
 
 def metrics_to_compare(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
-    """Return the names of the metrics to compare: ``wanted``, or all metrics that can be paired if ``wanted`` is empty.
+    """Return the names of the metrics to compare.
+
+    If ``wanted`` is empty, these are all metrics of both sides that can be compared. Otherwise, these are the metrics
+    in ``wanted``.
 
     Raises:
         UsageError: a side does not have a metric of ``wanted``, or the metric has no value per item.
@@ -228,8 +231,8 @@ def _resolve_metric(name: str, side: Side, shared: Sequence[str]) -> str:
 def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
     """Return the names of retrieval metrics to leave out because the sides count evidence on different levels.
 
-    A level is turn, session or text. If neither side has answers, the result is empty: the check of comparability then
-    refuses the pair.
+    A level is turn, session or text. The result is empty if the levels are equal. It is also empty if neither side has
+    answers, because the check of comparability refuses such a pair as a whole.
     """
     if a.record.level == b.record.level or not any(_has_answers(side) for side in (a, b)):
         return []

@@ -3,7 +3,7 @@
 Example::
 
     found = Dispute(benchmark="locomo", sides=(DisputeSide(panel=panel, context="3.1% of the corpus", ...), ...))
-    found.leaders()                       # the side with the highest value in each cell
+    found.leaders()                       # for each judge and prompt, the system with the highest value
     dispute_grids(found)
 """
 

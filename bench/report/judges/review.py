@@ -178,7 +178,10 @@ async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None 
 
 
 async def read_review(reader: Reader, record: JobRecord) -> Review | None:
-    """Return the judge's accuracy and error for a job's newest verdicts, from people's labels; None without labels."""
+    """Return the corrected accuracy of a job and the error of its judge, for the newest verdicts.
+
+    Both are estimated from labels by people. The result is None if there are no labels.
+    """
     events = [event for _, event in await reader.events()]
     if sample_of(events, record) is None:
         return None
@@ -186,7 +189,7 @@ async def read_review(reader: Reader, record: JobRecord) -> Review | None:
 
 
 def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) -> Review | None:
-    """Compare ``verdicts`` with people's labels of a job's answers; return None without labels."""
+    """Compare ``verdicts`` with the labels that people gave to a job's answers; None if there are no labels."""
     sample = sample_of(events, record)
     if sample is None:
         return None

@@ -4,9 +4,10 @@
 
 Example::
 
-    tables_of(board, "benchmark")[0].standings[0].first.job.provider        # the leading provider
     board = await load_board(Path("."), ["locomo"])
     board[0].headline.value, board[0].task
+    table = tables_of(board, "benchmark")[0]
+    table.standings[0].first.job.provider        # the leading provider
     summary_sentences(table)      # ("bm25 leads on accuracy with 0.36 [0.26, 0.46]; vector is next, 0.12 behind ...",)
 
 Views:

@@ -97,8 +97,8 @@ async def compare_document(
 def form_choice(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
     """Return the values of the form that selects two jobs to compare.
 
-    ``sides`` is run id -> job names. Without a request, the values are two jobs of the newest run. If the user has
-    chosen another run in the form, the job of the earlier run is dropped.
+    ``sides`` is run id -> job names. If ``query`` is empty, the values are two jobs of the newest run. If the user has
+    chosen another run in the form, a job of this run replaces the job that was selected before.
     """
     found: Json = {"whole": True}
     taken = ""
@@ -147,7 +147,7 @@ async def comparison_of(
 
 
 async def _flipped_items(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
-    """Return the first of these items, with the question, the expected answer and the answers of both jobs."""
+    """Return the first few of ``items``, each with its question, its expected answer, and the answers of both jobs."""
     found: list[Json] = [{"item": item, "slug": slug_of(item)} for item in items[:FLIPS_SHOWN]]
     for name, side in (("a", pair.a), ("b", pair.b)):
         async with Reader.open(workspace / CHECKPOINTS / side.run_id) as reader:

@@ -220,7 +220,7 @@ def _evidence_texts(sides: Sequence[ItemSide]) -> dict[str, str]:
 def _missed(side: ItemSide, texts: Mapping[str, str]) -> list[Json]:
     """Return the evidence that a provider did not return.
 
-    The list is empty if the item was not searched, or if no hit names its sources.
+    The list is empty if the item was not searched, or if there are hits but none of them has evidence ids.
     """
     hits = side["hits"]
     if side["search"] is None or (hits and all(hit["source_ids"] is None for hit in hits)):

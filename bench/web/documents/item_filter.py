@@ -6,7 +6,7 @@ Example::
     positions(outcomes, ItemFilter(sort="latency", by="bm25"))      # the slowest search of bm25 first
     position_of(outcomes, ItemFilter(provider="bm25", state="incorrect"), "q17")      # {"at": 12, "of": 40, ...}
 
-The search for a text in items is in the journal, not here.
+This module does not search for texts. Such a search reads the journal.
 """
 
 from __future__ import annotations

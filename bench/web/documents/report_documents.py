@@ -144,7 +144,7 @@ async def results_text(site: Site, run_id: str, form: TableFormat) -> str:
 
 
 async def text_at(place: str, run_id: str, form: TableFormat) -> Json:
-    """Compute the results of a run from its journal, and return their tables as the value of ``text``."""
+    """Compute the results of a run from its journal, and return ``{"text": the tables of the results}``."""
     async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
         report = await fold(reader)
     return {"text": csv_text(report) if form == "csv" else report_markdown(report)}

@@ -135,8 +135,8 @@ def _cost(jobs: Sequence[JobSummary]) -> str | None:
 async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
     """Return the main score of the best valid job of a run; None if no valid job has a score.
 
-    Only the benchmark that is first by name counts. The score of a control provider is returned only if there is no
-    other.
+    If the run has several benchmarks, only the first by name counts. The score of a control provider is returned only
+    if no other provider has a score.
     """
     first = min((job.benchmark for job in jobs), default="")
     valid = [job for job in jobs if job.valid and job.benchmark == first]
