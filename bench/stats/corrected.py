@@ -6,8 +6,9 @@ equal verdicts. The estimate is ``sum of W_h p_h``. W_h is the share of stratum 
 labelled items that people call right.
 
 The interval comes from the MOVER method (Zou and Donner 2008, Statistics in Medicine 27: 1693-1702). The method
-combines Wilson's limits of all p_h. The finite population factor makes the interval narrower. ``exact`` uses the limits of Clopper and Pearson (1934,
-Biometrika 26: 404-413) instead, because Wilson's lower limits are too high if mistakes are rare::
+combines Wilson's limits of all p_h. The finite population factor makes the interval narrower. ``exact`` replaces
+Wilson's limits by the limits of Clopper and Pearson (1934, Biometrika 26: 404-413), because Wilson's lower limits are
+too high if mistakes are rare::
 
     corrected_share([Stratum(size=350, labelled=25, right=23, judged=1.0), ...]).value
 """

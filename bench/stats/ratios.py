@@ -1,8 +1,8 @@
 """Compare the times of two systems on the same items by the ratio of a percentile.
 
-With up to 20 clusters, whole clusters are resampled. The log ratio of each resample is computed, and the spread of
-these log ratios is the standard error of a t test. For C clusters, the test has C - 1 degrees of freedom. A plain
-bootstrap of ten clusters would find a difference between equal systems in 8 of 100 comparisons (perf/significance.py).
+With up to 20 clusters, whole clusters are resampled. Each resample gives a log ratio, and the spread of all log ratios
+gives the standard error of a t test. For C clusters, the test has C - 1 degrees of freedom. A plain bootstrap of ten
+clusters would find a difference between equal systems in 8 of 100 comparisons (perf/significance.py).
 
 With more clusters, or without clusters, the standard error comes from the confidence interval of each
 system's percentile, and from the correlation of the times above the percentiles::

@@ -81,7 +81,7 @@ def chance(value: object) -> str:
 
 
 def rounded(value: object) -> str:
-    """Format a value with two decimals. The limits of its interval also have two decimals."""
+    """Format a value, or a limit of an interval, with two decimals."""
     return number(value, 2)
 
 
