@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -122,6 +122,16 @@ class Dataset:
     @property
     def path(self) -> Path:
         return self.file.path
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Return a map from each file name to its SHA-256 if the data has several files; otherwise an empty map."""
+        return self.file.parts
+
+    @property
+    def size(self) -> int:
+        """Return the size of all data files in bytes."""
+        return self._rows.size
 
     @property
     def counts(self) -> DatasetCounts:
@@ -406,10 +416,11 @@ def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
     found = stored or scan(config, source)
     file = files[0]
     if len(files) > 1 or source.joined:
-        whole = sha256_of_all({one.name: one.sha256 for one in files} | source.joined)
+        parts = {one.name: one.sha256 for one in files} | source.joined
+        whole = sha256_of_all(parts)
         if config.data.sha256 not in (None, whole):
             raise digest_error(where=f"the files of {config.name}", expected=config.data.sha256 or "", found=whole)
-        file = replace(file, sha256=whole)
+        file = replace(file, sha256=whole, parts=parts)
     dataset = Dataset(config, file, source, found, store)
     if stored is None:
         dataset.count()

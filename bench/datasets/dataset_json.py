@@ -50,6 +50,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
             "path": display_path(dataset.path),
             "sha256": dataset.sha256,
             "content_sha256": dataset.content_sha256,
+            **({"files": dict(dataset.files)} if dataset.files else {}),
         },
         "k": config.search.default_limit,
         "protocol": config.evaluation.method,

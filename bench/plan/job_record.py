@@ -114,7 +114,7 @@ class JobRecord:
     selection: Mapping[str, object]
     """filters, sample and limit; empty if all items are selected"""
     dataset: Mapping[str, object]
-    """properties of the dataset: path, sha256, content_sha256, bytes, source, license"""
+    """properties of the dataset: path, sha256, content_sha256, files, bytes, source, license"""
     prompts: Mapping[str, str]
     """``ROLE.NAME`` of a prompt -> SHA-256 of the prompt"""
     config_sha256: Mapping[str, str]
@@ -279,7 +279,8 @@ def _dataset(benchmark: BenchmarkPlan) -> Json:
         "path": config.data.path,
         "sha256": dataset.sha256,
         "content_sha256": dataset.content_sha256,
-        "bytes": dataset.path.stat().st_size,
+        **({"files": dict(dataset.files)} if dataset.files else {}),
+        "bytes": dataset.size,
         "source": config.source,
         "license": config.license,
     }

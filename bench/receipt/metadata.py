@@ -108,6 +108,7 @@ class JobMetadata:
                 items=record.n_items,
                 source=str(dataset.get("source") or UNKNOWN),
                 license=str(dataset.get("license") or UNKNOWN),
+                files={name: str(sha256) for name, sha256 in object_or_empty(dataset.get("files")).items()} or None,
             ),
             selection=_selection(record.selection),
         )

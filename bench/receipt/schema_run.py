@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from bench.receipt.base_model import (
     ClosedModel,
@@ -29,6 +29,7 @@ from bench.receipt.base_model import (
     Positive,
     Text,
 )
+from bench.scalars import Json
 
 
 class ReceiptIsolation(ClosedModel):
@@ -132,18 +133,30 @@ Role = Literal["embedding", "answering", "judge", "provider-internal"]
 
 
 class DatasetFile(ClosedModel):
-    """The bytes of the dataset file."""
+    """The bytes of the data: one file or several files."""
 
     sha256: Hex64
-    """SHA-256 of the file's bytes"""
+    """SHA-256 of the file's bytes; for several files, SHA-256 of the canonical JSON of ``files``"""
     bytes: Natural
-    """size of the file"""
+    """size of all files; receipts of older versions: size of the first file"""
     items: Natural
     """number of questions, before any selection"""
     source: Text
     """address of the source, or unknown"""
     license: Text
     """license of the data, or unknown"""
+    files: Mapping[Text, Hex64] | None = None
+    """name of each file -> SHA-256 of its bytes; missing for one file, and in receipts of older versions"""
+
+    @model_serializer(mode="wrap")
+    def _without_missing_files(self, handler: SerializerFunctionWrapHandler) -> Json:
+        stated: Json = handler(self)
+        return {name: value for name, value in stated.items() if name != "files" or value is not None}
+
+    @property
+    def digests(self) -> Mapping[str, str]:
+        """Return a map from each file name to its SHA-256. The name of a single file is not stated, so it is empty."""
+        return self.files or {"": self.sha256}
 
 
 class ReceiptSelection(ClosedModel):

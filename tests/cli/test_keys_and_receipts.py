@@ -181,6 +181,61 @@ def test_a_missing_argument_or_file_of_verify_publish_sign_and_diff_is_named(
     assert text in bench(*given, check=2).stderr
 
 
+TALK = '{"who": "anna", "says": "The key is blue."}\n'
+ASK = "qid,ask,expected,who\nq1,Which key?,blue,anna\n"
+ROW = '{"qid": "q1", "ask": "Which key?", "expected": "blue", "talk": [' + TALK.strip() + "]}\n"
+BY_WHO = "key: who, by: who, many: true"
+LAYOUTS = {
+    "one file": ({"in/ask.jsonl": ROW}, "path: ./in/ask.jsonl"),
+    "joined files": (
+        {"in/ask.csv": ASK, "in/talk.jsonl": TALK},
+        f"path: ./in/ask.csv, with: {{talk: {{file: talk.jsonl, {BY_WHO}}}}}",
+    ),
+    "several files and a joined file": (
+        {"in/a/ask.csv": ASK, "in/b/ask.csv": ASK.replace("q1", "q2"), "in/talk.jsonl": TALK},
+        f"files: [in/*/ask.csv], with: {{talk: {{file: in/talk.jsonl, {BY_WHO}}}}}",
+    ),
+    "a joined file per row": (
+        {"in/ask.csv": ASK, "in/anna.json": f"[{TALK}]"},
+        'path: ./in/ask.csv, with: {talk: {file: "${who}.json"}}',
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_verify_accepts_the_correct_data_of_each_layout(bench: Bench, keys: Path, layout: str) -> None:
+    files, data = LAYOUTS[layout]
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    path = Path("configs/benchmarks/mine.yaml")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f"name: mine\nversion: '1'\ndata: {{type: local, {data}}}\n"
+        "schema: {itemId: qid, question: ask, answer: expected, context: {field: '$.talk[*]', "
+        "itemSchema: {content: says, speaker: who}}}\ncorpus: {field: qid}\n"
+        "ingestion: {mode: incremental}\nevaluation: {method: contains}\nmetrics: [accuracy]\n",
+        encoding="utf-8",
+    )
+    bench("run", "-q", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r")
+    receipt = bench("sign", "r").stdout.rpartition("  ")[2].strip()
+    several = len(files) > 1
+    for given in ("in", *files):
+        (outcome,) = json.loads(bench("verify", receipt, "--dataset", given, "--json").stdout)["receipts"]
+        partial = several and given != "in"
+        assert (outcome["verdict"], outcome["checklist"]["dataset_matches"]) == (
+            "VALID",
+            "unknown" if partial else "yes",
+        )
+        assert any(one.get("code") == "dataset_partial" for one in outcome["checks"]) is partial
+    changed = list(files)[-1]
+    Path(changed).write_text(files[changed] + "\n", encoding="utf-8")
+    for given, text in (("in", "no file in in has the sha256 of"), (changed, "its sha256 differs")):
+        done = bench("verify", receipt, "--dataset", given, check=5)
+        assert "dataset_mismatch" in done.stdout
+        assert text in done.stdout
+
+
 def test_verify_export_writes_the_files_and_prints_the_openssl_command(
     bench: Bench, receipt: str, tmp_path: Path
 ) -> None:

@@ -90,6 +90,8 @@ DOCUMENTED = [
     "config_digest",
     "result_digest",
     "dataset_mismatch",
+    "dataset_files",
+    "dataset_partial",
     "invariant_counts",
     "invariant_rate_range",
     "invariant_recall_monotone",

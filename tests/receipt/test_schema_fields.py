@@ -39,6 +39,7 @@ def whole_text() -> str:
     document["benchmark"].update(
         split="test", selection={"filter": {"a": 1}, "limit": 10, "sample": 5, "order": "seeded"}
     )
+    document["benchmark"]["dataset"]["files"] = {"a.csv": HEX}
     document["provider"].update(endpointHost="localhost", imageDigest="sha256:00")
     document["models"][0].update(reported="judge-1-2026", params={"temperature": 0}, seed=7)
     document["environment"].update(containerImage="bench:1", containerDigest="sha256:00", lockSha256=HEX)
@@ -112,6 +113,7 @@ benchmark.dataset.bytes                     natural
 benchmark.dataset.items                     natural
 benchmark.dataset.source                    text
 benchmark.dataset.license                   text
+benchmark.dataset.files                     object?
 benchmark.selection                         object
 benchmark.selection.filter                  object
 benchmark.selection.limit                   natural?
@@ -279,7 +281,7 @@ OPEN = (
     "scores.measured",
 )
 """maps with arbitrary keys"""
-MAPS = (*OPEN, "scores.deterministic", "scores.judged", "scores.cost.byRole")
+MAPS = (*OPEN, "benchmark.dataset.files", "scores.deterministic", "scores.judged", "scores.cost.byRole")
 
 T, V = "field_type", "field_value"
 NOT_TEXT = [(1, T), (True, T), (["a"], T), ({}, T)]
@@ -374,7 +376,13 @@ def test_the_table_lists_every_field_and_a_complete_receipt_is_read() -> None:
         place
         for place in places(document)
         if not place.startswith(
-            ("scores.deterministic.", "scores.measured.", "benchmark.selection.filter.", "models[0].params.")
+            (
+                "scores.deterministic.",
+                "scores.measured.",
+                "benchmark.selection.filter.",
+                "models[0].params.",
+                "benchmark.dataset.files.",
+            )
         )
         and not place.endswith("[0]")
         and place not in KINDS
@@ -404,7 +412,7 @@ def test_each_missing_field_is_rejected_with_its_path(part: str) -> None:
         parent = path.rpartition(".")[0]
         if path == "schema":
             assert refusals(document) == [("schema_missing", "schema")]
-        elif path == "memoryCost":
+        elif path in ("memoryCost", "benchmark.dataset.files"):
             assert read_receipt(document), "receipts of older versions do not have it"
         elif parent in MAPS or path.startswith("scores.judged.accuracy.breakdown.question_type"):
             if path.endswith((".value", ".n")):

@@ -238,6 +238,16 @@ def test_a_given_dataset_file_is_compared_by_its_bytes(desk: Any, make: Any, tmp
     assert ("dataset_mismatch" in make.codes(bad), bad.checklist["dataset_matches"]) == (True, "no")
 
 
+def test_the_digest_of_several_data_files_must_match_their_digests(desk: Any, make: Any, tmp_path: Path) -> None:
+    data = tmp_path / "data.json"
+    data.write_bytes(b"[]")
+    digest = "4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945"
+    files = {"data.json": digest, "more.json": "0" * 64}
+    bad = desk.verify(desk.good(benchmark__dataset__files=files), dataset=data)
+    assert ("dataset_files" in make.codes(bad), bad.checklist["dataset_matches"]) == (True, "no")
+    assert "dataset_partial" in make.codes(bad, "skip")
+
+
 def test_the_checklist_has_yes_no_and_unknown(desk: Any) -> None:
     outcome = desk.verify(desk.good())
     assert outcome.checklist == {

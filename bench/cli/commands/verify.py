@@ -55,7 +55,7 @@ def verify(
     items
         The items file, if it is not in the folder of the receipt.
     dataset
-        The dataset file. Its digest is compared with the receipt.
+        The data file, or a folder that contains all data files. Digests are compared with the receipt.
     log
         Folder of the public log. Default: results/published of the workspace.
     policy
@@ -75,7 +75,7 @@ def verify(
     question = VerificationRequest(
         trust=load_trust(trusted, pubkey or ()),
         items=existing_file(items),
-        dataset=existing_file(dataset),
+        dataset=dataset if dataset and dataset.is_dir() else existing_file(dataset),
         log=log or (None if pubkey else keyring().log_folder),
         policy=policy,
         profile=profile,

@@ -49,7 +49,7 @@ class OverlayFile(ConfigModel):
     benchmark: str | None = None
     """name of the benchmark"""
     dataset_sha256: Text
-    """SHA-256 of the data file, as bench describe shows it"""
+    """SHA-256 of the data, as bench describe shows it; for several files, one value covers all files"""
     source: str | None = None
     """author of the list"""
     items: tuple[DoubtedItem, ...]

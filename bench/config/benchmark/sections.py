@@ -110,7 +110,7 @@ class Data(ConfigModel):
     format: Format | None = None
     """file format; unset: the suffix of the file name decides"""
     sha256: Sha256 | None = None
-    """SHA-256 of the file; another digest is an error"""
+    """SHA-256 of the data, as bench describe shows it; another digest is an error"""
     fetch: Mapping[str, str] = Field(default_factory=dict)
     """local: file in the workspace -> address from which bench download gets it (a URL, or hf:OWNER/NAME/FILE)"""
     columns: tuple[str, ...] = ()

@@ -24,7 +24,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from bench.config.benchmark.config import BenchmarkConfig
@@ -189,6 +189,8 @@ class DataFile:
     """the file's name as written in the config"""
     folder: Path = Path()
     """the folder that contains the file under ``name``"""
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """if a dataset has several files: name of each file -> its SHA-256; ``sha256`` is then the digest of this map"""
 
 
 def local_path(config: BenchmarkConfig) -> str:

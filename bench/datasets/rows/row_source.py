@@ -83,6 +83,12 @@ class RowSource:
         """Return True when the data has 20 MB or more. Reading it takes more than about a second."""
         return sum(self._sizes()) >= LARGE_DATA
 
+    @property
+    def size(self) -> int:
+        """Return the size of all files in bytes, with the joined files."""
+        joined = filter(None, map(self.library.find, self.joined))
+        return sum(path.stat().st_size for path in {*(file.path for file in self.files), *joined})
+
     def _sizes(self) -> list[int]:
         return [file.path.stat().st_size for file in self.files]
 

@@ -12,12 +12,12 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 
-from bench.canonical import JSON
+from bench.canonical import JSON, digest
 from bench.errors import VerificationError
 from bench.receipt.base_model import parse_time
 from bench.receipt.digests import config_digest, result_digest
@@ -302,18 +302,52 @@ def _compare_digests(receipt: Receipt, found: FileDigests) -> Iterator[Finding]:
 def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
     """Check that the config digest and the result digest match the fields of the receipt.
 
-    If ``dataset`` is not None, also check the digest of this dataset file.
+    If ``dataset`` is not None, also check the digests of this data file, or of the data files in this folder.
     """
-    found = []
+    found, skipped = [], []
     if receipt.config_digest != config_digest(receipt):
         found.append(fail("digest", "config_digest", "configDigest does not match the fields of the receipt"))
     if receipt.result_digest != result_digest(receipt):
         found.append(fail("digest", "result_digest", "resultDigest does not match the fields of the receipt"))
-    if dataset is not None and file_sha256(dataset) != receipt.benchmark.dataset.sha256:
+    stated = receipt.benchmark.dataset
+    if stated.files is not None and stated.sha256 != digest(stated.files):
         found.append(
-            fail("digest", "dataset_mismatch", f"{dataset.name} is not the dataset of the receipt: its sha256 differs")
+            fail("digest", "dataset_files", "benchmark.dataset.sha256 does not match the digests of the files")
         )
-    return or_ok("digest", found)
+    if dataset is not None:
+        missing = _missing_files(stated.digests, dataset)
+        if missing and (dataset.is_dir() or len(missing) == len(stated.digests)):
+            found.append(fail("digest", "dataset_mismatch", _mismatch(stated.digests, missing, dataset)))
+        elif missing:
+            told = (
+                f"only {dataset.name} was checked, not {_names_text(missing)} (--dataset FOLDER checks all data files)"
+            )
+            skipped.append(skip("digest", told, code="dataset_partial"))
+    return [*or_ok("digest", found), *skipped]
+
+
+def _missing_files(digests: Mapping[str, str], dataset: Path) -> list[str]:
+    """Return the names of all data files whose SHA-256 is neither that of ``dataset`` nor of a file in this folder."""
+    paths = sorted(path for path in dataset.rglob("*") if path.is_file()) if dataset.is_dir() else [dataset]
+    missing = set(digests.values())
+    for path in paths:
+        missing.discard(file_sha256(path))
+        if not missing:
+            break
+    return [name for name, sha256 in digests.items() if sha256 in missing]
+
+
+def _mismatch(digests: Mapping[str, str], missing: Sequence[str], dataset: Path) -> str:
+    if not dataset.is_dir():
+        what = "the dataset" if len(digests) == 1 else f"one of the {len(digests)} data files"
+        return f"{dataset.name} is not {what} of the receipt: its sha256 differs"
+    what = _names_text(missing) if any(missing) else "the dataset"
+    return f"no file in {dataset.name or dataset} has the sha256 of {what}"
+
+
+def _names_text(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def invariants_of(receipt: Receipt) -> list[Finding]:

@@ -99,9 +99,9 @@ def ok(check: str, detail: str = "") -> Finding:
     return Finding(check=check, status="ok", detail=detail)
 
 
-def skip(check: str, detail: str) -> Finding:
+def skip(check: str, detail: str, *, code: str | None = None) -> Finding:
     """Return the finding that a check was not made; ``detail`` is the reason."""
-    return Finding(check=check, status="skip", detail=detail)
+    return Finding(check=check, status="skip", code=code, detail=detail)
 
 
 def warn(check: str, code: str, detail: str) -> Finding:

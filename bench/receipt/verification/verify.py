@@ -278,11 +278,17 @@ def _checklist(
         answers["clean_tree"] = "no" if git.dirty else "yes"
     answers["container_image"] = "yes" if receipt.environment.container_digest else "no"
     if request.dataset is not None:
-        other = any(finding.code == "dataset_mismatch" for finding in findings)
-        answers["dataset_matches"] = "no" if other else "yes"
+        answers["dataset_matches"] = _dataset_answer(findings)
     if log is not None:
         answers["rerun_identical"] = "yes" if log.is_reproduced(receipt) else "no"
     return answers
+
+
+def _dataset_answer(findings: Sequence[Finding]) -> ChecklistAnswer:
+    codes = {finding.code for finding in findings}
+    if codes & {"dataset_mismatch", "dataset_files"}:
+        return "no"
+    return "unknown" if "dataset_partial" in codes else "yes"
 
 
 def _signature_answer(findings: Sequence[Finding]) -> ChecklistAnswer:
