@@ -36,7 +36,7 @@ ROWS = """\
 `bench export --format json` and `jsonl` write one object per item of a job, or one per repeat with `--epochs`.
 `results/RUN_ID/items.jsonl` has the same rows without the texts. `csv` and `parquet` have one column per scalar
 field and per metric. In these two formats, the columns for the models are `embedding_model`, `answering_model` and
-`judge_model`, and the column for the error is `error_kind`.
+`judge_model`, the column for the error is `error_kind`, and `retrieved` and `evidence` are JSON text.
 
 Every duration is in whole microseconds, also if `bench results` shows it in milliseconds."""
 

@@ -131,6 +131,18 @@ async def test_pages_are_requested_until_k_hits() -> None:
         assert found.returned == 3 == len(found.hits), "the last page brought more than was left to ask for"
 
 
+async def test_hits_without_ids_are_numbered_over_all_pages_and_a_repeated_hit_keeps_its_number() -> None:
+    changes: dict[str, object] = {
+        "endpoints.search.page": {"cursor": "$.next", "param": "after"},
+        f"{R}.id_from": "none",
+    }
+    a, b, c = ({"text": text, "score": 0.5} for text in "abc")
+    pages = [{"results": [a, b], "next": "p2"}, {"results": [b, c]}]
+    async with playing(changes, {"POST /search": pages}) as play:
+        found = await play.search(k=5)
+    assert [(hit.id, hit.content) for hit in found.hits] == [("0", "a"), ("1", "b"), ("1", "b"), ("3", "c")]
+
+
 # --------------------------------------------------------------- content
 
 

@@ -240,6 +240,7 @@ async def test_csv_has_the_flat_columns_and_one_column_per_metric(tmp_path: Path
         "acme/e", "acme/m1", "acme/j",
     )  # fmt: skip
     assert third["mrr"] == "0.25"
+    assert (first["retrieved"], first["evidence"]) == ('[["s1"]]', '{"sessions": ["s1"]}')
 
 
 async def test_parquet_has_the_columns_of_csv_with_types(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ class Sentinel:
         return answer
 
     async def _still(self, answer: Found) -> bool:
-        now: object = tuple(hit.id for hit in answer.hits)
+        now: object = tuple((hit.id, *hit.source_ids) for hit in answer.hits)
         if isinstance(self.provider, Counts):
             count = await self.provider.count(self.space)
             now = now if isinstance(count, AtLeast) else count

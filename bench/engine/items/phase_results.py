@@ -141,12 +141,11 @@ class SearchResult:
 
         If no call of the provider was logged, the price of one search is used.
         """
-        paid = [call for call in calls if call.outcome == OK]
-        asks_provider = any(call.role == "provider" for call in paid)
-        if not self.priced and all(call.role == "provider" for call in paid):
+        costs = [call.cost_usd for call in calls if call.outcome == OK and (self.priced or call.role != "provider")]
+        if not costs or (self.priced and costs == [self.cost_usd]):
             return self
-        costs = [call.cost_usd for call in paid]
-        costs += [self.cost_usd] if self.priced and not asks_provider else []
+        if self.priced and all(call.role != "provider" for call in calls):
+            costs.append(self.cost_usd)
         known = [Decimal(cost) for cost in costs if cost is not None]
         return replace(self, priced=True, cost_usd=str(sum(known, Decimal(0))) if len(known) == len(costs) else None)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as with_default
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -99,15 +99,18 @@ class HitReader:
             sources=SourceMapper.compile(response, at, connection=connection, session_scoped=session_scoped),
         )
 
-    def read(self, answer: ServiceResponse, space: Space) -> HitPage:
+    def read(self, answer: ServiceResponse, space: Space, earlier: Sequence[Hit] = ()) -> HitPage:
         """Return the hits of one response, in the provider's order or sorted by score if the config says so.
+
+        ``earlier`` are the hits of the previous pages. The id of a hit without an id is its position over all pages, or
+        the id of the same hit on a previous page.
 
         Raises:
             MappingError: a path finds nothing, or a value of a wrong type.
         """
         rows = self._rows(answer)
         known = self.sources.known(space)
-        hits = [self._hit(answer, row, rank, known) for rank, row in enumerate(rows)]
+        hits = [self._hit(answer, row, place, known, earlier) for place, row in enumerate(rows, len(earlier))]
         self.sources.require_mapped(answer, hits, known)
         unreadable = self._any_unreadable(rows, hits)
         if self.order == "as_returned":
@@ -175,13 +178,15 @@ class HitReader:
             for child in children
         ]
 
-    def _hit(self, answer: ServiceResponse, row: object, rank: int, known: SentIds) -> Hit:
+    def _hit(
+        self, answer: ServiceResponse, row: object, place: int, known: SentIds, earlier: Sequence[Hit] = ()
+    ) -> Hit:
         content = self._content(answer, row)
         own = self.id.path.first(row)
         metadata = row.get("metadata") if isinstance(row, dict) else None
         sources = self.sources.map_row(row, content, known)
-        return Hit(
-            id=own if isinstance(own, str) else next(iter(as_ids(own)), str(rank)),
+        hit = Hit(
+            id=own if isinstance(own, str) else next(iter(as_ids(own)), str(place)),
             content=content,
             score=None if self.score is None or self.kind == "rank" else self._score(answer, self.score, row),
             source_ids=sources,
@@ -190,6 +195,10 @@ class HitReader:
             metadata=metadata if isinstance(metadata, dict) else {},
             marks=() if sources else RowMarks(self.sources.forms, row, content, known),
         )
+        if own is None and earlier:
+            same = (one.id for one in earlier if replace(one, id=hit.id) == hit)
+            return replace(hit, id=next(same, hit.id))
+        return hit
 
     def _date(self, answer: ServiceResponse, field: ResponsePath, row: object) -> datetime | None:
         return instant(_scalar(answer, field, field.path.first(row), "a date"))
@@ -363,7 +372,7 @@ class SearchOperation:
         extra: tuple[tuple[str, str], ...] = ()
         for _ in range(self.paging.max_pages):
             answer = await self.call.send(values, extra)
-            page = self.reader.read(answer, space) if answer.ok else HitPage(())
+            page = self.reader.read(answer, space, hits) if answer.ok else HitPage(())
             if previous and _is_same_page(previous, page.hits):
                 repeated = True
                 break

@@ -225,6 +225,7 @@ FLAT_COLUMNS = (
     "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus",
     "epoch", "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct",
     "error_kind", "finish", "truncated", "reasoning_tokens", "flags", "cached", "raw_answer",
+    "retrieved", "evidence",
 )  # fmt: skip
 
 
@@ -265,13 +266,18 @@ async def _write_csv(reader: Reader, sink: TextIO) -> int:
 
 
 def flat_row(row: ExportedRow) -> Json:
-    """Return the columns of a row that csv and parquet can hold: numbers, texts and truth values."""
+    """Return the columns of a row that csv and parquet can hold: numbers, texts and truth values.
+
+    The ids of hits and of the evidence are JSON text, as in the row.
+    """
     models, error, expected = row["models"], row["error"], row["expected"]
     flat: Json = dict.fromkeys(FLAT_COLUMNS) | {name: value for name, value in row.items() if name in FLAT_COLUMNS}
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
     flat["expected"] = None if expected is None else " | ".join(map(str, expected))
     flat["flags"] = " ".join(row["flags"]) or None
     flat["cached"] = " ".join(row["cached"]) or None
+    for name in ("retrieved", "evidence"):
+        flat[name] = None if flat[name] is None else json.dumps(flat[name], ensure_ascii=False)
     flat["error_kind"] = error["kind"] if error else None
     return {name: escape_surrogates(value) if isinstance(value, str) else value for name, value in flat.items()}
 
