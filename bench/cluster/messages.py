@@ -346,7 +346,7 @@ def _worker_concurrency(request: RunRequest, share: float) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The error because of which a worker did not run or finish a shard, as plain data."""
+    """The reason why a worker did not run or finish a shard: an error as plain data."""
 
     kind: str
     message: str

@@ -106,7 +106,7 @@ def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> ShardRe
 
 
 def workspace_of(order: ShardOrder) -> Path:
-    """Return the workspace in which this worker runs an order, see the top of this module."""
+    """Return the workspace in which this worker runs an order. The docstring of this module has the rules."""
     own, theirs = os.environ.get(WORKSPACE), Path(order.workspace)
     if own:
         return Path(own)

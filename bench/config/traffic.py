@@ -121,7 +121,7 @@ class LimitsSection(ConfigModel):
 
 
 class RateLimit(ConfigModel):
-    """The retries, and the pauses between calls, with the keys of an older file format."""
+    """The retries and the pauses between calls, written with the keys of an older file format."""
 
     add_delay_ms: Pause = 0
     """minimum milliseconds between two add calls"""

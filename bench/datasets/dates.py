@@ -95,10 +95,11 @@ def _iso(text: str) -> datetime | None:
 
 
 def _epoch(text: str) -> datetime | None:
-    """Return the instant of a Unix time, or None. The size of the number decides between s, ms, µs and ns.
+    """Return the instant of a Unix time. The size of the number decides between s, ms, µs and ns.
 
-    The time must be 1973 or later. A number such as 202403020920, with 12 or 14 digits that form a date, is read as
-    this date. A number of 10 digits that form a date is ambiguous, so the result is None.
+    Return None if the text is not such a number, or if the time is before 1973. A number such as 202403020920, with 12
+    or 14 digits that form a date, is read as this date. A number of 10 digits that form a date is ambiguous, so the
+    result is None.
     """
     if not _NUMBER.fullmatch(text):
         return None

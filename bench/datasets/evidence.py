@@ -175,7 +175,10 @@ class EvidenceRule:
         return next(iter(sorted(flagged & lookup.blank)), "")
 
     def later_evidence(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
-        """Return the id of an evidence session or turn that is dated after ``asked``, or an empty text."""
+        """Return the id of an evidence session or turn that is dated after ``asked``.
+
+        Return an empty text if there is none.
+        """
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         dated_sessions = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in dated_sessions} | turns

@@ -192,7 +192,7 @@ def _is_marked(text: str, method: str) -> bool:
 
 
 def _repeated_choice(choices: Sequence[str]) -> str | None:
-    """Return the first choice that repeats an earlier choice, or None. Case and white space are ignored."""
+    """Return the first choice that repeats an earlier one; None if all differ. Case and white space are ignored."""
     seen: set[str] = set()
     for choice in choices:
         text = " ".join(choice.lower().split())

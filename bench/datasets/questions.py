@@ -177,10 +177,10 @@ class QuestionReader:
     def _category(
         self, paths: NestedPaths, child: object, row: Mapping[str, object], prefix: str, place: RowPlace
     ) -> str | None:
-        """Return the question type of a nested question, or None.
+        """Return the question type of a nested question.
 
-        If the question has no type, the type of its row is used. ``categories`` in the config maps ids of types to
-        names.
+        If the question has no type, the type of its row is used. Return None if neither has a type. ``categories`` in
+        the config maps ids of types to names.
         """
         path = paths.category
         if path is None:
@@ -506,7 +506,7 @@ class QuestionReader:
 
 
 def _first_value(path: Value | None, scopes: list[object]) -> object:
-    """Return the first value at ``path`` that is not null, or None.
+    """Return the first value at ``path`` that is not null; None if there is no such value.
 
     The path is read in each of ``scopes``: the question, its row and its history.
     """

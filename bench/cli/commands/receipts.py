@@ -162,7 +162,7 @@ def reproduce(
 
 
 def diff(a: Path, b: Path) -> int:
-    """Compare two receipts. Exit 0 for equal result digests, 8 for different digests. Runs: as bench compare.
+    """Compare two receipts: exit 0 for equal result digests, 8 for different ones. Two runs: as in bench compare.
 
     Parameters
     ----------

@@ -204,8 +204,8 @@ def failures(
     limit: Annotated[int, Parameter(converter=whole_number)] = SHOWN_ITEMS,
     full: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Show why items were lost, with one reason per item. Equal errors are one line with the number of items,
-    also if they name different corpora, items or namespaces.
+    """Show why items were lost, with one reason per item. Errors that differ only in
+    the corpus, item or namespace that they name are one line with the number of items.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ _MEAN_ANSWERABLE = frozenset((
 def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
     """Check that ``abstention.equals`` comes with a ``field``.
 
-    Also check that a field with a name like ``answerable`` has ``equals``. Without ``equals``, a true value of the
+    Also check that a field with a name such as ``answerable`` has ``equals``. Without ``equals``, a true value of the
     field means that there is no answer.
     """
     rule = config.abstention

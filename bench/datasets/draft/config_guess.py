@@ -124,10 +124,11 @@ def is_question(part: Row) -> bool:
 
 
 def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
-    """Return the name of the field that contains the date of each object, or None.
+    """Return the name of the field that contains the date of each object.
 
     A field with a usual date name is preferred. If ``all_have`` is true, this field must contain a date in every
-    object. If no field with a usual name fits, return the only field whose values are all dates.
+    object. If no field with a usual name fits, return the only field whose values are all dates. If
+    there is not exactly one, return None.
     """
     if not found:
         return None

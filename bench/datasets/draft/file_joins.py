@@ -65,7 +65,7 @@ def _joined_name(layout: DataLayout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """Add the relevance judgments in a file to the layout as evidence. Return False if the file contains no judgments.
+    """Read relevance judgments from a file, and add them to the layout as evidence. Return False if there are none.
 
     A row with a judgment has a question id, a document id and usually a grade, or it maps document ids to grades.
     """
@@ -229,9 +229,9 @@ def _key_candidates(layout: DataLayout) -> Iterator[tuple[str, list[str]]]:
 
 
 def _prefix_template(layout: DataLayout, keys: Mapping[str, int]) -> str | None:
-    """Return a template that reads the key of another file from the start of the row ids, or None.
+    """Return a template that reads the key of another file from the start of the row ids.
 
-    For example, the key ``scene_1`` is read from the id ``scene_1_q2``.
+    For example, the key ``scene_1`` is read from the id ``scene_1_q2``. Return None if an id does not begin with a key.
     """
     for name in ("id", "_id", "question_id", "qid"):
         ids = [text for row in layout.rows if (text := scalar_text(row.get(name)))]

@@ -92,7 +92,7 @@ class GoldGuess:
         return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
 
     def nested(self, history: HistoryGuess) -> str | None:
-        """Return the field or path that contains the evidence ids of nested questions, or None."""
+        """Return the field or path that contains the evidence ids of nested questions; None if no field fits."""
         known = history.session_ids | history.turn.ids
         fields: dict[str, set[str]] = {}
         for path, values in self.paths.items():

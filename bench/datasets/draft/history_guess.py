@@ -172,7 +172,7 @@ class HistoryGuess:
         yield from (f"field: {path}", "type: session")
 
     def _ids_beside(self) -> str | None:
-        """Return the name of a field that lists one id per session in every row, or None."""
+        """Return the name of a field that lists one id per session in every row; None if there is no such field."""
         for key, part in self.row.items():
             rows = [(row.get(key), row.get(self.field)) for row in self.rows]
             beside = all(isinstance(one, list) and len(one) == len(list_or_empty(held)) for one, held in rows)
@@ -274,7 +274,7 @@ def numbered_sessions(holder: Row) -> dict[str, list[object]]:
 
 
 def _longest_text(holder: Row) -> str | None:
-    """Return the name of the field that contains the main text, or None.
+    """Return the name of the field that contains the main text; None if no field contains a text.
 
     A field with a usual name such as ``content`` is preferred. Otherwise the field with the longest text is returned.
     """

@@ -83,9 +83,9 @@ class ContextLines:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
-        """Return the evidence line for the one history field whose name marks passages with the answer.
+        """Return the evidence line for the history field that has only passages with the answer, as its name shows.
 
-        Return an empty text if no history field or more than one has such a name.
+        Return an empty text unless exactly one of several history fields has such a name.
         """
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:

@@ -130,7 +130,7 @@ class QuestionGuess:
         yield "choicesField", choices and choices[0]
 
     def _date(self) -> str | None:
-        """Return the field with the date of a question, as written in the config, or None."""
+        """Return the field with the date of a question, as written in the config; None if there is no such field."""
         every, asked = self.place.questions(), self.place.asked
         for name in filter(None, (first_field(asked, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
@@ -167,7 +167,7 @@ class QuestionGuess:
     # ------------------------------------------------------------------ types
 
     def _kind(self) -> str | None:
-        """Return the field or template of the question type, as written in the config, or None."""
+        """Return the field or template of the question type, as written in the config; None if nothing gives a type."""
         if (name := self._type_name()) is not None:
             return self.place.at(name)
         if self.child is not None and _KEYED_LISTS.search(self.place.path):
@@ -203,7 +203,7 @@ class QuestionGuess:
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:
-        """Return the row field that contains one type for all questions of the row, or None."""
+        """Return the row field that contains one type for all questions of the row; None if there is no such field."""
         for name in ("question_type", "category", "source", "subset"):
             if isinstance(self.row.get(name), str):
                 return field_name(name)
@@ -213,7 +213,7 @@ class QuestionGuess:
         return None
 
     def _type_name(self) -> str | None:
-        """Return the name of a field that gives a type for every question, or None."""
+        """Return the name of a field that gives a type for every question; None if there is no such field."""
         asked = self.place.questions()
         names = [name for one in TYPES if (name := first_field(self.place.asked, (one,), (str, int)))]
         names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
@@ -252,9 +252,10 @@ class QuestionGuess:
         return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
 
     def _unanswerable_condition(self) -> str | None:
-        """Return a condition that selects the unanswerable questions, or None.
+        """Return a condition that selects the unanswerable questions.
 
-        The condition needs a field with few distinct values. One of these values must mean "unanswerable".
+        The condition needs a field with few distinct values. One of these values must mean "unanswerable". Return None
+        if there is no such field.
         """
         for name in self.place.asked:
             held = [one.get(name) for one in self.place.questions()]
@@ -267,9 +268,10 @@ class QuestionGuess:
         return None
 
     def missing_answers(self) -> str | None:
-        """Return a note on questions without an answer, or None.
+        """Return a note on questions without an answer; None if no note is needed.
 
-        No note is needed if a field marks the unanswerable questions, or if the questions have choices.
+        No note is needed if every question has an answer, if a field marks the unanswerable questions, or if the
+        questions have choices.
         """
         found = self.answer.unanswered()
         if found is None or self.abstention or self.answer.choices() is not None:
@@ -288,7 +290,7 @@ class QuestionGuess:
     # ------------------------------------------------------------- ids, corpus
 
     def item_id(self) -> str | None:
-        """Return the field or template of the item id, as written in the config, or None.
+        """Return the field or template of the item id, as written in the config; None if no field fits.
 
         A field whose values are distinct in the sample is preferred. Otherwise the first field with a usual id name is
         used.
@@ -327,7 +329,10 @@ class QuestionGuess:
         return first_field(self.row, IDS)
 
     def corpus(self, item_id: str) -> str:
-        """Return the ``corpus`` line for the field that names the conversation of a row, or an empty text."""
+        """Return the ``corpus`` line for the field that names the conversation of a row.
+
+        Return an empty text if there is no such field.
+        """
         for name in CORPORA:
             values = Counter(scalar_text(row.get(name)) for row in self.rows)
             if name != item_id and None not in values and len(values) < len(self.rows):
@@ -335,7 +340,7 @@ class QuestionGuess:
         return ""
 
     def _cut(self) -> str:
-        """Return the field that limits how much of the history an item can see, or an empty text."""
+        """Return the field that limits how much of the history an item can see; an empty text if nothing limits it."""
         name = next(
             (key for key, one in self.row.items() if _CUT_NAMES.fullmatch(key) and (scalar_text(one) or "").isdigit()),
             None,
@@ -344,7 +349,10 @@ class QuestionGuess:
         return name or ("$keys[-2]" if path.count("[*]") > 1 and ".*" not in path else "")
 
     def visibility(self) -> str:
-        """Return the ``visibility`` line for the field that limits the visible history, or an empty text."""
+        """Return the ``visibility`` line for the field that limits the visible history.
+
+        Return an empty text if there is no such field.
+        """
         if not self.cut:
             return ""
         through = ", through: true" if self.cut.startswith("$") else ""

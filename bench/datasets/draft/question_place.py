@@ -71,7 +71,7 @@ class QuestionPlace:
         return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
 
     def claimed_fields(self) -> set[str | None]:
-        """Return the names of the row fields that contain questions and nothing else."""
+        """Return the names of the row fields that contain questions and nothing else. Ignore a None in the set."""
         found: set[str | None] = {
             self.question() if self.child is None and not self.inside else None,
             self.inside or None,
@@ -142,14 +142,15 @@ class QuestionPlace:
         return ""
 
     def question(self) -> str | None:
-        """Return the name of the field with the question, or None."""
+        """Return the name of the field with the question; None if no field looks like a question."""
         named = first_field(self.asked, QUESTIONS, str) or first_field(self.asked, QUESTION_LISTS, str)
         return named or first_field(self.asked, QUESTIONS) or self._marked_field()
 
     def _marked_field(self) -> str | None:
-        """Return the only field whose texts usually end with a question mark, or None.
+        """Return the only field whose texts usually end with a question mark.
 
         In a file that contains only questions (`texts_ask`), the field ``text`` is used if there is no such field.
+        Otherwise, None is returned.
         """
         marked = question_by_mark(self.questions())
         return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)

@@ -66,7 +66,8 @@ class SampledFile:
     def values(self, key: str) -> list[str | None]:
         """Return one value per sample row as text.
 
-        ``key`` is a field name, ``$keys[0]`` for the key of the row, or ``$row`` for the number of the row.
+        ``key`` is a field name, ``$keys[0]`` for the key of the row, or ``$row`` for the number of the row. The value
+        is None for a row that does not have the field.
         """
         if key == "$keys[0]":
             return [scalar_text(one) for one in self.keys]

@@ -99,7 +99,7 @@ class TurnGuess:
         return parts
 
     def _text_field(self, turn: Row, who: str | None) -> str | None:
-        """Return the field with the text of a turn, or None.
+        """Return the field with the text of a turn; None if no field contains a text.
 
         If the text consists of several fields, return a template in quotes.
         """
@@ -132,7 +132,7 @@ class TurnGuess:
         return found
 
     def _usual_date(self) -> str | None:
-        """Return the field that contains a date in most turns and is empty in the other turns, or None."""
+        """Return the field that contains a date in most turns, and is empty in all others; None if no field fits."""
         name = date_field(self.turns, all_have=False)
         dated = [one for one in self.turns if name is not None and one.get(name) is not None]
         return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None
@@ -150,7 +150,7 @@ class TurnGuess:
             self.unmapped.append(f"these texts of a turn are not ingested: {', '.join(plain)}")
 
     def _id(self, turn: Row) -> str | None:
-        """Return the field with the ids of turns, or None.
+        """Return the field with the ids of turns; None if no field fits.
 
         A field that contains all evidence ids of a question is preferred. Otherwise, a field with a usual id name and
         distinct values is returned.

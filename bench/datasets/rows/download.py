@@ -201,7 +201,7 @@ def _no_progress(done: int, total: int | None) -> None:
 
 
 def _up_to_date(config: BenchmarkConfig, target: Path) -> DownloadResult | None:
-    """Return the file from an earlier download, or None. If the digest of this file is wrong, an error is raised."""
+    """Return the file from an earlier download; None if there is no file. A wrong digest raises an error."""
     if not target.is_file():
         return None
     sha256 = cached_sha256(target)

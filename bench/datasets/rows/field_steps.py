@@ -51,7 +51,7 @@ class JoinedFiles:
     digests: dict[str, str]
 
     def find(self, name: str) -> Path | None:
-        """Return the path of the file in the first folder that contains it, or None."""
+        """Return the path of the file in the first folder that contains it; None if no folder contains it."""
         return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
 
     def open(self, name: str, step: FieldStep, fail: Callable[[str, str], DataError]) -> RowFile:
@@ -103,7 +103,7 @@ class AddedField(ABC):
 
     @abstractmethod
     def _value(self, row: Mapping[str, object], place: RowPlace, joined_ids: dict[str, str]) -> object:
-        """Return the value of the new field in this row, or None."""
+        """Return the value of the new field in this row; None if there is no value."""
 
     def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
         return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)

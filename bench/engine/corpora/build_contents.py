@@ -53,7 +53,7 @@ async def unsearched(
 
 
 def is_unsearched(kept: Mapping[str, object]) -> bool:
-    """Return True if the record ``kept`` was made without searching, see `unsearched`."""
+    """Return True if the function `unsearched` made the record ``kept``, so that it has no search results."""
     found = _found(kept)
     return bool(found) and all(value == VARIES for value in found.values())
 

@@ -93,7 +93,7 @@ class IngestPass:
     # ---- the steps
 
     async def check_unoccupied(self) -> Failure | None:
-        """If the service has only one namespace, check that it is empty; return the failure, or None.
+        """If the service has only one namespace, check that it is empty; return the failure if it is not.
 
         The content that was found is not recorded in the journal, so that a cleanup does not delete it.
         """
@@ -111,7 +111,7 @@ class IngestPass:
         return looked.failure
 
     async def set_up(self) -> Failure | None:
-        """Create the namespace at the provider, and check that it is empty; return the failure, or None."""
+        """Create the namespace at the provider, and check that it is empty; return the failure if a step fails."""
         if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
         entered = await self.lane.run.attempt_and_journal(self._prepare_empty, self.call_owner)

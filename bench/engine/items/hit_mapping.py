@@ -5,7 +5,7 @@ Example::
     found = await provider.search(ready.space, query_of(lane, item, item.question))
     search = map_hits(lane, ready.content.anonymized, found)    # a SearchResult
 
-The evidence level of the lane decides whether these are ids of sessions or of turns.
+The evidence level of the lane decides whether hits are mapped to ids of sessions or of turns.
 """
 
 from __future__ import annotations

@@ -125,7 +125,10 @@ class ItemEpoch:
         return result if result is not None else done.failure
 
     async def _answer(self, model: str, jobs: Sequence[Job], search: SearchResult) -> AnswerResult | Failure | None:
-        """Run the answer phase of one model; ``jobs`` has all jobs that use this model."""
+        """Run the answer phase of one model, and return its answer or failure; None if the lane is stopped.
+
+        ``jobs`` has all jobs that use this model.
+        """
         owner = jobs[0].answer_owner
         key = item_key(owner, Phase.ANSWER, self.item, self.epoch)
         if (self.item.id, self.epoch) in self.lane.pending.answered[owner]:

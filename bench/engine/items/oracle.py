@@ -4,8 +4,8 @@ Example::
 
     found = await Oracle().with_evidence(evidence_memories).search(space, query)
 
-It shows the best value that each retrieval metric can have. It is part of the engine, because plug-ins never get the
-gold evidence.
+The oracle shows the best value that each retrieval metric can have. It is part of the engine, because plug-ins never
+get the gold evidence.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bench.providers.builtin.store import cpu_timed
 
 
 class Oracle:
-    """A provider that returns the evidence of one item, see `with_evidence`."""
+    """A provider that returns the evidence of one item. The method `with_evidence` sets this evidence."""
 
     name = "oracle"
     version = "1"
