@@ -215,6 +215,34 @@ class Reader:
         with sqlite_errors_reported(self.path):
             return await read_counts(self._connection)
 
+    async def last_outcomes(self, chains: Sequence[Chain], builds: Iterable[str]) -> dict[Phase, Counter[str]]:
+        """Count how each phase ended last: ingest and index for each corpus of ``builds``, other phases for each item.
+
+        An item whose search or answer failed was not evaluated, so evaluate does not count it.
+        """
+        found = {phase: Counter[str]() for phase in Phase}
+        for build in dict.fromkeys(builds):
+            for phase, outcome, count in await self._all("last_steps", clean(build)):
+                found[PHASE_OF[int(str(phase))]][str(outcome)] += int(str(count))
+        answered = set[str]()
+        for lane in dict.fromkeys(one.lane for one in chains):
+            found[Phase.SEARCH].update(await self._last_outcomes(lane, Phase.SEARCH))
+        for owner in dict.fromkeys(one.answering for one in chains):
+            counts = await self._last_outcomes(owner, Phase.ANSWER)
+            found[Phase.ANSWER].update(counts)
+            answered |= {owner} if counts else set()
+        for one in chains:
+            before = (one.answering, Phase.ANSWER) if one.answering in answered else (one.lane, Phase.SEARCH)
+            for outcome, count in await self._all(
+                "last_evaluations", clean(one.job), clean(before[0]), PHASES[before[1]]
+            ):
+                found[Phase.EVALUATE][str(outcome)] += int(str(count))
+        return {phase: counts for phase, counts in found.items() if counts}
+
+    async def _last_outcomes(self, owner: str, phase: Phase) -> dict[str, int]:
+        rows = await self._all("last_outcomes", clean(owner), PHASES[phase])
+        return {str(outcome): int(str(count)) for outcome, count in rows}
+
     async def states(self, job: str) -> dict[State, int]:
         """Count the ended items of a job by the state of their newest scoring.
 

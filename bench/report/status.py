@@ -18,12 +18,10 @@ from typing import NotRequired, TypedDict
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, run_ids
-from bench.model import FAILED_STATES, Phase, State
+from bench.model import FAILED_STATES, State
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.ranges import gaps_of
 from bench.scalars import Json, list_texts
-
-PHASE_ORDER = tuple(Phase)
 
 
 class RunStatusDocument(TypedDict):
@@ -58,10 +56,7 @@ async def run_status(folder: Path) -> RunStatusDocument:
         total = sum(job.n_selected for job in jobs)
         ended = sum(sum(found.values()) for found in states)
         failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
-        phases: dict[str, dict[str, int]] = {}
-        counts = await reader.counts()
-        for phase, outcome in sorted(counts, key=lambda kind: (PHASE_ORDER.index(kind[0]), kind[1])):
-            phases.setdefault(str(phase), {})[outcome] = counts[phase, outcome]
+        phases = await reader.last_outcomes([job.chain for job in jobs], [job.build for job in jobs])
         running = status.state is RunState.RUNNING
         cost, unknown = await _cost(reader, {owner for job in jobs for owner in job.owners})
         return {
@@ -74,7 +69,7 @@ async def run_status(folder: Path) -> RunStatusDocument:
             "completed": ended - failed,
             "failed": failed,
             "in_progress": total - ended if running else 0,
-            "phases": phases,
+            "phases": {str(phase): dict(sorted(counts.items())) for phase, counts in phases.items()},
             "range": [list(part) for part in reader.meta.ranges] or None,
             "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
             "question_types": sorted({kind for job in jobs for kind in list_texts(job.selection.get("question_type"))})

@@ -59,7 +59,7 @@ async def test_returned_and_local_shards_are_summed(tmp_path: Path) -> None:
     found = await standing_of_run(folder)
     assert found["shards"] == {"count": 4, "back": 1, "here": 1}
     assert (found["total"], found["completed"], found["failed"]) == (12, 3, 2)
-    assert found["phases"] == {"evaluate": {"ok": 3, "timeout": 2}}
+    assert found["phases"] == {"evaluate": {"ok": 3}}, "the other items failed before their evaluation"
     assert found["cost_usd"] == "0"
     assert (found["run_id"], found["state"]) == ("r", "stopped")
 

@@ -11,6 +11,7 @@ from bench.engine import Outcome
 from bench.journal import Reader, RunState
 from bench.model import State
 from bench.report import fold
+from bench.report.status import run_status
 from tests.engine.scripted_store import ScriptedStore
 from tests.small_world import World
 
@@ -298,6 +299,35 @@ async def test_the_error_about_a_lost_corpus_says_that_the_next_resume_ingests_i
     assert await notes(world) == [
         "c0: attempt 1 abandoned; everything is ingested again, including 4 acknowledged memories"
     ]
+
+
+async def test_the_status_counts_how_corpora_and_items_ended_last_and_no_earlier_attempts(world: World) -> None:
+    async def phases() -> object:
+        return (await run_status(world.workspace / "checkpoints/r"))["phases"]
+
+    store = ScriptedStore.install(world)
+    store.fails("ingest", at=None, error="Rejected")
+    await run(world, circuit_breaker=False, answering_model="builtin/extractive")
+    assert await phases() == {"ingest": {"rejected": 1}}, "nothing was searched or evaluated"
+    store.heal()
+    await world.resume("r")
+    ended = {"ingest": {"ok": 1}, "index": {"ok": 1}}
+    assert await phases() == {**ended, **{key: {"ok": 4} for key in ("search", "answer", "evaluate")}}
+
+
+async def test_the_status_of_a_run_whose_memories_were_lost_counts_a_corpus_once(world: World) -> None:
+    store = ScriptedStore.install(world)
+    await run(world, phases="ingest,index")
+    (store.folder / "store.json").write_text("{}")
+    flags = {"phases": "ingest,index,search,answer,evaluate"}
+    await world.resume("r", **flags)
+    status = await run_status(world.workspace / "checkpoints/r")
+    assert status["phases"] == {"ingest": {"ok": 1}, "index": {"not_ready": 1}, "search": {"not_ready": 4}}
+    await world.resume("r", **flags)
+    status = await run_status(world.workspace / "checkpoints/r")
+    assert status["phases"] == {
+        "ingest": {"ok": 1}, "index": {"ok": 1}, "search": {"ok": 4}, "evaluate": {"ok": 4},
+    }  # fmt: skip
 
 
 async def notes(world: World) -> list[str]:

@@ -75,7 +75,8 @@ def _show(found: RunStatusDocument) -> None:
     if "shards" in found:
         console.line(f"shards     {_shards_text(found['shards'])}")
     for name, counts in found["phases"].items():
-        console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
+        unit = " (corpora)" if name in ("ingest", "index") else ""
+        console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()) + unit)
     if found["oldest_request_s"] is not None:
         console.line(f"slowest    {found['oldest_request_s']:.0f} s in flight")
     if found["eta_s"] is not None:

@@ -59,6 +59,42 @@ SELECT phase, outcome, count(*) FROM phase GROUP BY phase, outcome;
 -- name: corpus_counts
 SELECT kind, outcome, count(*) FROM corpus_row WHERE kind IN ('ingested', 'ready', 'failed') GROUP BY kind, outcome;
 
+-- name: last_outcomes
+-- how a phase of each item ended last
+SELECT outcome, count(*) FROM (
+  SELECT outcome, max(attempt) FROM phase WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = ?2
+  GROUP BY corpus, unit, epoch)
+GROUP BY outcome;
+
+-- name: last_evaluations
+-- how the evaluation of each item ended last, without the items whose phase ?3 of owner ?2 did not succeed
+SELECT outcome, count(*) FROM (
+  SELECT corpus, unit, epoch, outcome, max(attempt) FROM phase
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = 5
+  GROUP BY corpus, unit, epoch) e
+WHERE outcome = 'ok' OR 'ok' = (
+  SELECT p.outcome FROM phase p
+  WHERE p.owner = (SELECT id FROM owner WHERE name = ?2) AND p.phase = ?3
+    AND p.corpus = e.corpus AND p.unit = e.unit AND p.epoch = e.epoch
+  ORDER BY p.attempt DESC LIMIT 1)
+GROUP BY outcome;
+
+-- name: last_steps
+-- how ingest (1) and index (2) of each corpus of a lane ended in its last attempt
+WITH last AS (
+  SELECT corpus, origin, max(attempt) AS attempt FROM corpus_row
+  WHERE lane = (SELECT id FROM owner WHERE name = ?1)
+  GROUP BY corpus, origin),
+ended AS (
+  SELECT max(r.kind = 'ingested') AS ingested, max(r.id) FILTER (WHERE r.kind IN ('ready', 'failed')) AS row
+  FROM last JOIN corpus_row r USING (corpus, origin, attempt)
+  WHERE r.lane = (SELECT id FROM owner WHERE name = ?1)
+  GROUP BY corpus, origin)
+SELECT 1, 'ok', count(*) FROM ended WHERE ingested HAVING count(*)
+UNION ALL
+SELECT iif(ingested OR r.kind = 'ready', 2, 1), r.outcome, count(*) FROM ended JOIN corpus_row r ON r.id = ended.row
+GROUP BY 1, 2;
+
 -- name: states
 SELECT state, count(*) FROM (
   SELECT state, max(generation) FROM score
