@@ -146,9 +146,9 @@ def _unescaped(text: str) -> str:
 
 
 def _needles(secret: str) -> tuple[str, ...]:
-    """Return the texts to search for in a fast check for a secret.
+    """Return search texts for a fast check: a decoded text without any of them cannot contain the secret.
 
-    A decoded text that contains the secret in any form contains at least one of these search texts.
+    This is true for every form of the secret, such as hex and base64.
     """
     runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
     raw = secret.encode("utf-8", "surrogatepass")

@@ -4,7 +4,7 @@ Example, at the end of a package that imports its modules for type checkers only
 
     __getattr__ = lazy_exports(__name__, reader="Reader", merging="MergeOutcome merge")
 
-``bench.plan`` is a package and also a function, ``bench.plan(...)``. Such a package sets
+``bench.plan`` is a package that can also be called: ``bench.plan(...)``. To allow the call, the package sets
 ``sys.modules[__name__].__class__ = CallablePackage``.
 """
 
@@ -20,7 +20,7 @@ def lazy_exports(room: str, **homes: str) -> Callable[[str], object]:
     """Return a function that a package uses as its ``__getattr__``. ``room`` is the name of the package.
 
     Each keyword is the name of a module, and its value lists the exported names of this module, separated by spaces. An
-    exported name must differ from the name of its module, because the imported module would hide it.
+    exported name must differ from the name of its module, because the imported module would replace the exported name.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 

@@ -1,7 +1,7 @@
 """A faster `dataclass`, for values that a run creates by the million.
 
-Type checkers report an assignment to a field of a ``frozen`` value. Python does not prevent it, because the check would
-make a value with sixteen fields six times as slow to create::
+Type checkers report an assignment to a field of a ``frozen`` value. Python does not prevent the assignment: such a
+check would make a value with sixteen fields six times as slow to create::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Call: ...

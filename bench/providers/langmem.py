@@ -32,7 +32,7 @@ PAGE = 1000
 
 
 class LangMemLocal(ConfigModel):
-    """The settings under ``local:``; there are none, so every key is an error at its line."""
+    """The settings under ``local:``. LangMem has no settings, so every key in this section is an error."""
 
 
 class LangMem:

@@ -5,11 +5,12 @@ Example::
     receipt = read_receipt(parse(data))
     receipt.scores.deterministic["recall_at_10"].value
 
-Field names are snake_case in Python and camelCase in JSON. Every field must be present. A field with ``| None`` can be
-null. Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
+Field names are snake_case in Python and camelCase in JSON. Every field must be present, except optional fields such as
+``memoryCost``. A field with ``| None`` can be null. Hex is lower case, times are UTC, durations are microseconds, money
+is micro-USD.
 
-A new required field needs a new schema version. A new optional field, such as ``memoryCost``, does not, and receipts
-without this field stay valid. But older versions of this program refuse receipts that have the field.
+A new required field needs a new schema version. A new optional field needs no new version, because receipts without
+the field stay valid. But older versions of this program refuse receipts that have the field.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ class PerQuery(ClosedModel):
 
 
 class Reproducibility(ClosedModel):
-    """The results that a rerun can be expected to give."""
+    """The expected agreement between the results of a receipt and the results of a rerun."""
 
     class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
     """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: unknown"""
@@ -151,7 +152,7 @@ class Reproducibility(ClosedModel):
 
 
 class Signer(ClosedModel):
-    """The signer. Verification also checks that these values are equal to those in the signature."""
+    """The signer. Verification checks that the values are the same as in the section ``signature``."""
 
     algorithm: Text
     """only Ed25519 is accepted"""
@@ -234,7 +235,7 @@ class Body(ClosedModel):
     result_digest: Hex64
     """SHA-256 over config, selection, counts and deterministic scores; equal after an exact rerun"""
     reproducibility: Reproducibility
-    """the results that a rerun can be expected to give"""
+    """the expected agreement between the results of this receipt and of a rerun"""
     supersedes: Ulid | None
     """id of the receipt that this receipt replaces, or null"""
     reproduces: Ulid | None

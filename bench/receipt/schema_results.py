@@ -209,7 +209,7 @@ class ReceiptContext(ClosedModel):
 
 
 class ReceiptBreakEven(ClosedModel):
-    """The number of questions after which the memory is cheaper than the whole corpus in each prompt."""
+    """The number of questions after which the memory system costs less than prompts with the whole corpus."""
 
     questions: Natural | None
     """number of questions on one corpus; null: never, or unknown"""

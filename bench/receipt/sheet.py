@@ -280,7 +280,10 @@ async def _cost_facts(reader: Reader, job: JobReport) -> dict[str, tuple[str, st
 
 
 def build_cost_text(cost: MemoryCost | None) -> str:
-    """Format the size of the ingested memories, their price, and the run that paid; "" if nothing was ingested."""
+    """Format the size and the price of the ingested memories; "" if nothing was ingested.
+
+    If this job did not pay the whole price, the text also names the run that paid.
+    """
     if cost is None or not (cost.build.corpora or cost.build.memories):
         return ""
     build, price = cost.build, cost.build.price

@@ -51,7 +51,8 @@ def _paired(x: Sequence[float], y: Sequence[float]) -> int:
 def _deviations(values: Sequence[float]) -> list[float] | None:
     """Return the deviations of the values from their mean; None if all values are equal.
 
-    If the range of the values is extreme, all deviations are divided by the largest one.
+    If the range of the values is extreme, all deviations are divided by the largest deviation, so that their squares
+    stay in the range of a float.
     """
     low, high = min(values), max(values)
     if low == high:

@@ -6,7 +6,7 @@ Example::
 
     shown = await cache.get(("report", "r1"), stamp, make, max_wait_s=0.08)
     shown.document, shown.fresh        # None and False while the first document is created
-    await make_in_process(make_results, str(workspace), "r1")      # as: await make_results(str(workspace), "r1")
+    await make_in_process(make_results, str(workspace), "r1")      # gives what make_results(str(workspace), "r1") gives
 
 A request waits only a short time for a document. Then it gets the latest known document, or None.
 """

@@ -90,8 +90,8 @@ class CostCheck:
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
         """Check what the run paid for the build, and the cost per correct answer.
 
-        If the run ingested the memories itself, it paid the whole price or nothing. If it reused the build of another
-        run, it paid at most the whole price.
+        If the run ingested the memories itself, the paid amount must be the whole price or 0. If the run reused the
+        build of another run, the paid amount must be at most the whole price.
         """
         build, correct = cost.build, self._body.counts.by_state.correct
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)

@@ -292,8 +292,8 @@ def _by_holm(rows: Sequence[ComparisonRow]) -> dict[int, tuple[float, float]]:
 def _by_max_t(rows: Sequence[ComparisonRow], pairs: int, *, seed: int) -> dict[int, tuple[float, float]]:
     """Map ``id(row)`` to (maxT-adjusted p value of the row, smallest adjusted p value that is possible).
 
-    Both are corrected within one pair of sides, then multiplied by the number of pairs. An adjusted p value is never
-    below the row's own p value.
+    Both p values are corrected within one pair of sides, and then multiplied by the number of pairs. The adjusted
+    p value of a row is never below the row's own p value.
     """
     corrected = stats.max_t([row.sums for row in rows], seed=seed)
     return {

@@ -32,7 +32,7 @@ MICROS = 1_000_000
 
 
 async def export_inspect(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write one log file per job. Return file name -> number of samples, which are the items in the file."""
+    """Write one log file per job. Return file name -> number of samples in the file; a sample is one item."""
     folder.mkdir(parents=True, exist_ok=True)
     report, status = await fold(reader), await reader.status()
     found: dict[str, int] = {}

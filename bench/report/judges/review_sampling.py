@@ -10,7 +10,7 @@ All jobs that differ only in their judge share the sample. An answer is doubtful
 * The judge gave no verdict, or a partial verdict.
 * A comparison of texts disagrees: an answer judged wrong contains the expected answer, or an answer judged right does
   not.
-* Another judge, or an earlier score, gave the same answer another verdict.
+* The answer has different verdicts from different judges, or from different scorings by one judge.
 """
 
 from __future__ import annotations

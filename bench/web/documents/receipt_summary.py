@@ -41,7 +41,7 @@ CHECK_WORDS = {
 
 
 def summary_of(document: Mapping[str, object], outcome: VerificationOutcome) -> Json:
-    """Return the values of a list row: main score, signer, commit, and the checks that the receipt does not meet."""
+    """Return the values of a list row: main score, signer, commit, and the checks that the receipt does not pass."""
     return {
         "headline": headline_of(document),
         "n": _nested(document, "counts", "scored"),
