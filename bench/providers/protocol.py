@@ -76,9 +76,10 @@ class Batching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The capabilities of a provider. A benchmark runs only if ``operations`` has every operation of the benchmark.
+    """The capabilities of a provider.
 
-    Other fields, such as ``max_k``, change how the provider is called, or are only shown to the user.
+    A benchmark runs only if ``operations`` contains every operation that the benchmark needs. Other fields, such as
+    ``max_k``, change how the provider is called, or are only shown to the user.
     """
 
     operations: frozenset[str] = frozenset({"add_memory", "retrieve_memory"})
