@@ -25,7 +25,7 @@ from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmark import at_cutoff, plan_benchmark
 from bench.plan.budget import budget_note, other_address_notes
-from bench.plan.cost_estimate import check_prices, tiny_prices, unused_prices
+from bench.plan.cost_estimate import check_prices, page_notes, tiny_prices, unused_prices
 from bench.plan.crash_cost import crash_notes
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
@@ -309,7 +309,8 @@ def _flag_notes(
     files: Mapping[str, ModelFile],
     alone: str | None,
 ) -> Iterator[str]:
-    """Yield notes on flags without effect, prices that may be wrong, and the possible cost of a crash.
+    """Yield notes on flags without effect, prices that may be wrong, searches of several calls, and the
+    possible cost of a crash.
 
     ``alone`` is the reason why only one process can do the work.
     """
@@ -327,6 +328,7 @@ def _flag_notes(
         yield f"--workers has no effect: {alone}"
     yield from unused_prices(request.prices, running)
     yield from tiny_prices(request.prices)
+    yield from page_notes(running)
     yield from filter(None, [budget_note(running, request)])
     yield from crash_notes(running, request)
     yield from other_address_notes(running, request, environment, files)

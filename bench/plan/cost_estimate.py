@@ -109,6 +109,18 @@ def tiny_prices(prices: Prices) -> Iterator[str]:
             )
 
 
+def page_notes(lanes: Sequence[Lane]) -> Iterator[str]:
+    """Yield a note for each provider whose searches can need several calls, because the estimate counts one."""
+    for lane in lanes:
+        endpoints = lane.provider.config.endpoints
+        page = None if endpoints is None else endpoints.search.page
+        if page is not None and page.max_pages > 1:
+            yield (
+                f"{lane.provider.label}: a search reads up to {page.max_pages} pages with one call each, but calls, "
+                "cost and time of a plan count one call per search"
+            )
+
+
 def _is_provider(catalog: Catalog, name: str) -> bool:
     try:
         load_named(catalog, name)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.small_world import PROVIDER, World
+
 Bench = Callable[..., Any]
 
 
@@ -40,6 +42,19 @@ def test_plan_lists_one_job_per_provider_and_model_with_its_items(bench: Bench) 
         "plan_digest", "items", "corpora", "builds", "searches", "calls", "cost_usd", "least_s", "jobs", "endpoints",
         "settings", "notes", "unset",
     }  # fmt: skip
+
+
+def test_a_plan_says_that_the_pages_of_a_search_add_calls(bench: Bench, tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=2)
+    response = '    response: {results: "$.results"'
+    world.provider("paged", base=PROVIDER.replace(response, "    page: {cursor: $.next, param: after}\n" + response))
+    arguments = ("facts", "--providers", "paged", "faulty", "--isolation", "off")
+    (note,) = [one for one in planned(bench, *arguments)["notes"] if "page" in one]
+    assert note == (
+        "paged: a search reads up to 5 pages with one call each, but calls, cost and time of a plan count one call per "
+        "search"
+    )
+    assert note in " ".join(bench("plan", *arguments).stdout.split())
 
 
 def test_the_plan_digest_changes_with_the_experiment_but_not_with_run_options(bench: Bench) -> None:
