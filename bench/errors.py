@@ -1,4 +1,4 @@
-"""Every error that bench raises on purpose, as one class tree.
+"""The classes of all errors that bench raises on purpose.
 
 The class determines who must act. Each error has a message, a hint and, if known, a place::
 
@@ -370,7 +370,7 @@ def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None
 
 
 def innermost_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception in a group that is not itself a group."""
+    """Return the first exception in a group and its nested groups. The result is never a group."""
     first = group.exceptions[0]
     return innermost_exception(first) if isinstance(first, BaseExceptionGroup) else first
 

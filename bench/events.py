@@ -39,7 +39,7 @@ _bound: ContextVar[_BoundContext | None] = ContextVar("bound", default=None)
 
 
 def redact(text: str) -> str:
-    """Return the text with known secrets, and strings that look like keys, replaced by ``[redacted]``."""
+    """Replace each known secret in a text, and each string that looks like a key, by ``[redacted]``."""
     return redactor(text)
 
 

@@ -171,7 +171,10 @@ class RunContext:
     """places in plug-in code for which a traceback was already logged"""
 
     async def attempt_and_journal(self, act: Callable[[], Awaitable[T]], call_owner: CallOwner) -> Attempt[T]:
-        """Run an action like `attempt`, and write its calls to the journal, because they belong to no phase row."""
+        """Run an action by `attempt`, and write the calls of the action to the journal.
+
+        Use this for calls that belong to no phase row.
+        """
         done = await self.attempt(act, call_owner)
         self.journal_calls(done.calls, call_owner)
         return done

@@ -1,7 +1,7 @@
 """The metadata that the journal of a run stores: the plan, the state of the code and the environment.
 
-``dirty`` is True if files were changed since the commit, and None if the code is not a git checkout. A container image
-has its commit in ``MEMORYBENCH_GIT_COMMIT``, and a wheel has it in its metadata.
+``CodeState.dirty`` is True if files were changed since the commit, and None if the code is not a git checkout. A
+container image has its commit in ``MEMORYBENCH_GIT_COMMIT``, and a wheel has its commit in its metadata.
 
 Example::
 

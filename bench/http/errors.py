@@ -1,8 +1,8 @@
 """Decide which error an HTTP status or a lost connection means, and whether the request may be sent again.
 
 The table shows what each status means by default. A config may replace single rows. Inside this package, an attempt
-reports its result to the retry loop by an exception of class ``Signal``, which the functions of this module convert to
-an error.
+reports its result to the retry loop by a ``Signal`` exception. The functions of this module convert a ``Signal`` to an
+error.
 
 Example::
 

@@ -170,7 +170,7 @@ class VerdictRow(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """The rows of some items: scores by (corpus, item, epoch), everything else by the id of the entry row."""
+    """The rows of some items. The keys of scores are (corpus, item, epoch); all other keys are ids of entry rows."""
 
     entries: Mapping[int, JournaledPhase]
     scores: Mapping[Unit, ScoreRow]

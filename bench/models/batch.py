@@ -191,9 +191,9 @@ class BatchSender:
                     tasks.start_soon(self._process_batch, self._next_batch())
 
     async def _wait_until_quiet(self) -> None:
-        """Wait until no call has arrived for a short time and no request is in flight, at most 60 seconds.
+        """Wait until no call has arrived for a short time.
 
-        Return earlier if the queue is full.
+        While a request is in flight, wait longer, but at most 60 seconds. Return earlier if the queue is full.
         """
         until = anyio.current_time() + LONGEST_GATHER_S
         came = -1

@@ -150,7 +150,10 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
 
 
 def _repeats(pieces: Sequence[str]) -> bool:
-    """Return True if each piece of a text begins with the whole piece before it, as some servers stream."""
+    """Return True if each piece of a text begins with the whole piece before it.
+
+    Some servers send the whole text so far in each event.
+    """
     return len(set(pieces)) >= MIN_REPEATS and all(other.startswith(one) for one, other in pairwise(pieces))
 
 

@@ -106,8 +106,9 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
     """Return the errors that can only be found by reading the data.
 
-    These are names in prompts that have no value in any item, and a list of disputed gold answers that does not fit the
-    data. Call `scoring_problems` first, because this function raises the errors that `scoring_problems` returns.
+    There is an error for each placeholder that has no value in any item. There is also an error if the list of disputed
+    gold answers does not fit the data. Call `scoring_problems` first, because this function raises the errors that
+    `scoring_problems` returns.
     """
     config = dataset.config
     pack = pack_of(config, folder)

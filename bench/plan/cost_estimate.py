@@ -45,8 +45,8 @@ LOWEST = Decimal("0.005")
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
     """Return the prices of a provider's calls.
 
-    A price in the run for the variant is preferred, then a price for the provider, then a price for one of its aliases.
-    If the run sets no price, the price in the provider's config is used.
+    The run can set prices under the name of the variant, of the provider, or of an alias of the provider. For each kind
+    of call, the first of these names with a price counts. If no name has a price, the provider's config is used.
     """
     found = provider.config.prices
     for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):
@@ -174,7 +174,7 @@ class EndpointEstimate:
         return self.calls / self.rate_per_s if self.rate_per_s else None
 
     def __add__(self, other: EndpointEstimate) -> EndpointEstimate:
-        """Add the calls, tokens and cost of another lane at this endpoint. All its lanes share one rate limit."""
+        """Add the calls, tokens and cost of another lane at this endpoint. The lanes share one rate limit."""
         known = self.cost_usd is not None and other.cost_usd is not None
         return replace(
             self,

@@ -8,8 +8,8 @@ Example::
 A prompt leaks the answer if its text or one of its filled-in fields contains the gold answer or the evidence.
 
 A prompt leaks the question type if a field shows the type, or if the value of a field depends only on the type.
-Different prompts for different types also leak the type. Only prompt packs may use them, as the published protocol of
-the benchmark.
+Different prompts for different types also leak the type. Only prompt packs may have such prompts, because they are part
+of the benchmark's published protocol.
 
 In shipped prompts, only the fields are checked.
 """

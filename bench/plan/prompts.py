@@ -266,7 +266,7 @@ class _PromptCheck:
 
 
 def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
-    """Return an error for each placeholder of an answer prompt if no item has a value for the placeholder.
+    """Return an error for each placeholder that the answer prompts use and that has no value in any item.
 
     If ``judged`` is true, the judge prompts are checked too.
     """

@@ -194,7 +194,7 @@ def f1_squad(prediction: str, reference: str) -> float:
 
 
 def f1_hotpot(prediction: str, reference: str) -> float:
-    """Return ``f1_squad``, with the exception of HotpotQA for yes, no and noanswer.
+    """Return ``f1_squad``, but follow HotpotQA's rule for yes, no and noanswer.
 
     If the texts differ and one of them is yes, no or noanswer, the value is 0.
     """

@@ -260,7 +260,7 @@ class NamespaceFile:
         await self._run_together(delete)
 
     async def close(self) -> None:
-        """Close the file, even if the task is cancelled, because an open connection would keep the process alive."""
+        """Close the file, even if the task is canceled, because an open connection would keep the process alive."""
         with CancelScope(shield=True):
             await self.connection.close()
 
@@ -343,7 +343,7 @@ class NamespaceFiles:
         return held
 
     async def copy(self, namespace: str, folder: Path) -> None:
-        """Replace the namespace by its copy from another run's ``folder``; delete it if there is no copy."""
+        """Replace the namespace by its copy in another run's ``folder``; if there is no copy, delete the namespace."""
         await self.remove(namespace)
         source = folder / self._folder.name / self.path(namespace).name
         if source.exists():
