@@ -290,6 +290,8 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
     found = BreakEven(questions=None, full_context_usd_per_question=_decimal(full))
     if not per_question and not full:
         return _unknown_break_even("neither searches nor answers cost money")
+    if not Decimal(input_usd):
+        return _unknown_break_even("the input of the answering model is free")
     if per_question >= full:
         costs = [money_text(_decimal(cost)) for cost in (per_question, full)]
         reason = f"a question costs USD {costs[0]}; with the whole corpus in the prompt, it costs USD {costs[1]}"

@@ -130,6 +130,15 @@ async def test_a_search_that_costs_more_than_the_full_context_never_breaks_even(
     assert "never cheaper than full context: a question costs" in await text(bench, "results", "r1")
 
 
+async def test_a_free_reader_has_no_break_even(world_on: WorldOn, bench: Bench) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=4)
+    prices = {"faulty": {"add": "0.01", "search": "0.001"}}
+    await world.run(providers="faulty", answering_model="builtin/extractive", prices=prices, run_id="r1")
+    shown = await text(bench, "results", "r1")
+    assert "break-even against full context is not known: the input of the answering model is free" in shown
+    assert "never cheaper" not in shown and "per correct answer" in shown
+
+
 BUILD = BuildCost(
     fingerprint=None, paid_by="r", lane="l", corpora=2, memories=9, price=CallTotals(cost_usd="8"), paid=CallTotals()
 )
@@ -158,6 +167,7 @@ UNKNOWN = CallTotals(cost_unknown_calls=3)
         (replace(BUILD, corpora=None), QUERY, CONTEXT, "2", None, "how many corpora the build has"),
         (BUILD, replace(QUERY, search=UNKNOWN), CONTEXT, "2", None, "3 calls of the questions have no price"),
         (BUILD, QueryCost(questions=4, search=CallTotals(), answer=CallTotals()), CONTEXT, "0", None, "cost money"),
+        (BUILD, QUERY, CONTEXT, "0", None, "is free"),
     ],
 )
 def test_break_even_is_the_smallest_number_of_questions_or_has_a_reason(
