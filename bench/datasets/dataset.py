@@ -34,7 +34,7 @@ from bench.datasets.rows.row import RowPlace
 from bench.datasets.rows.row_source import RowSource
 from bench.datasets.selection import Selection, select
 from bench.datasets.stored_index import StoredIndex
-from bench.errors import UsageError
+from bench.errors import DataError, UsageError
 from bench.model import Corpus, Item
 from bench.values import dataclass
 from bench.visible import counted
@@ -107,11 +107,10 @@ class Dataset:
             return
         row = next(iter(self._index.rows.rows_of(base)))
         place = self._place(row).with_row_id(self._row(row).id)
-        raise place.error(
-            "",
-            f'has a question about the corpus "{whole.corpus.id}", but no row contains a memory of this corpus',
-            hint=NO_HISTORY_HINT,
-        )
+        missing = [f"note: {note}" for note in self._rows.missing_names()]
+        text = f'has a question about the corpus "{whole.corpus.id}", but no row contains a memory of this corpus'
+        error = place.error("", text, hint="correct the name that no row has" if missing else NO_HISTORY_HINT)
+        raise DataError("\n".join([error.message, *missing]), where=error.where, hint=error.hint)
 
     # ------------------------------------------------------------------- facts
 

@@ -135,12 +135,12 @@ class Scanner:
             ConfigError: the config does not fit the data.
         """
         for row in self.file.with_progress():
+            if len(self.findings) >= MAX_FINDINGS:
+                self._raise_findings(unchecked=row.place)
             try:
                 self.add(row)
             except DataError as error:
                 self.findings.append(self.file.at_origin(row, error))
-            if len(self.findings) >= MAX_FINDINGS:
-                break
         self._raise_findings()
         if len(self.found.rows) == 0 and self.file.left_out:
             asked = ", ".join(self.config.data.where)
@@ -295,15 +295,18 @@ class Scanner:
         built = self.parser.reduce(built, [item.evidence for item in items])
         count_corpus(self.found.counts, self.config, built, items, self.parser)
 
-    def _raise_findings(self) -> None:
+    def _raise_findings(self, unchecked: RowPlace | None = None) -> None:
+        """Raise the findings as one error. ``unchecked`` is the place of the first row that was not checked."""
         if not self.findings:
             return
         first = self.findings[0]
         rest = [f"error: {finding}" for finding in self.findings[1:] if str(finding) != str(first)]
-        unmet = self.file.missing_names(of_file=True)
-        rest += [f"note: {self.config.place(*key)}: {self.config.written(*key)} {text}" for key, text in unmet]
+        if unchecked is not None:
+            rest.append(f"note: {unchecked} and later rows were not checked, after {len(self.findings)} errors in rows")
+        rest += [f"note: {note}" for note in self.file.missing_names(of_file=True)]
         names = self.parser.names
-        flags = [(name, text) for name, text in names.around.missing_names() if name.key[0] == "abstention"]
+        missing = names.around.missing_names() if names.around.searched else ()
+        flags = [(name, text) for name, text in missing if name.key[0] == "abstention"]
         rest += [f"note: {self.config.place(*name.key)}: {names.label(name)}, but {text}" for name, text in flags]
         rest = [line for line in dict.fromkeys(rest) if line != f"error: {first}"]
         message = "\n".join([first.message, *rest])
@@ -353,9 +356,7 @@ class Scanner:
                 f"{counted(len(self.found.rows), 'row(|s) (is|are)')} used"
             )
         notes += self.file.left_out_of_joined()
-        notes += [
-            f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.missing_names()
-        ]
+        notes += self.file.missing_names()
         if self.parser.questions.left_out:
             notes.append(f"schema.questions.where excludes {counted(self.parser.questions.left_out, 'question(|s)')}")
         if self.parser.questions.dropped:

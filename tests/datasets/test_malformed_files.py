@@ -304,9 +304,10 @@ def test_a_repeated_item_id_is_reported_with_both_rows(
 def test_at_most_twenty_findings_are_reported(workspace: Workspace) -> None:
     text, _ = refusal(workspace, "x.jsonl", b"{}\n" * 50)
     lines = text.splitlines()
-    assert len(lines) == 20
+    assert len(lines) == 21
     assert lines[0] == "x.jsonl:1: id is missing"
-    assert lines[-1] == "error: x.jsonl:20: id is missing"
+    assert lines[19] == "error: x.jsonl:20: id is missing"
+    assert lines[20].endswith("x.jsonl:21 and later rows were not checked, after 20 errors in rows")
 
 
 def test_a_long_value_is_shortened_to_100_characters_in_messages(workspace: Workspace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -291,4 +292,77 @@ def test_type_instructions_of_unknown_question_types_are_noted(workspace: Worksp
         evaluation={"protocol": "llm-as-judge", "type_field": "kind", "type_instructions_file": "types.json"},
     ) == [
         'evaluation.type_instructions_file names "fakt", but no item has this question type; did you mean "fact"?',
+    ]
+
+
+JOINED = """name: j
+version: "1"
+data:
+  type: local
+  path: ./datasets/j.json
+  with: {chats: {file: chats.jsonl, key: person, by: person}}
+schema:
+  itemId: id
+  question: q
+  answer: a
+  context: {field: "$.chats.turns[*]", itemSchema: {content: says}}
+corpus: {field: person}
+abstention: {where: {a: null}}
+evaluation: {method: exact-match}
+metrics: [accuracy]
+"""
+
+
+def joined_error(workspace: Workspace, old: str, new: str, rows: int = 3, by: str = "person") -> tuple[list[str], str]:
+    """Return the lines of the error of validate, without the folder, and its hint."""
+    assert JOINED.count(old) == 1
+    path = workspace.yaml("j", JOINED.replace(old, new).replace("by: person}", f"by: {by}}}"))
+    workspace.data("j.json", [{"id": f"r{at}", "q": f"{at}?", "a": "!", "person": "ann"} for at in range(rows)])
+    chats = {"person": "ann", "turns": [{"says": "x"}]}
+    (workspace.root / "datasets/chats.jsonl").write_text(json.dumps(chats) + "\n", encoding="utf-8")
+    (error,) = validate_benchmark(path, Catalog.load(workspace.root)).errors
+    return str(error).replace(f"{workspace.root}/", "").splitlines(), error.hint
+
+
+@each_row(
+    ("old", "new", "lines", "hint"),
+    [
+        ("content: says", "content: say",
+         ['datasets/chats.jsonl:1: turns[0].say is missing; did you mean "says"?, joined by data.with.chats'],
+         "if this field can be empty"),
+        ("by: person", "by: persson",
+         ['datasets/j.json: [0]: row has a question about the corpus "ann", but no row contains a memory of this '
+          "corpus (row r0)",
+          'note: configs/benchmarks/j.yaml:6:50: data.with.chats.by names "persson", but no row has this field; '
+          'did you mean "person"?'],
+         "correct the name that no row has"),
+        ("key: person", "key: persson",
+         ['datasets/chats.jsonl:1: persson is missing; did you mean "person"?'], "correct data.with.chats.key"),
+    ],
+)  # fmt: skip
+def test_a_misspelled_name_of_a_joined_history_is_the_only_cause_named(
+    tmp_path: Path, old: str, new: str, lines: list[str], hint: str
+) -> None:
+    found, shown = joined_error(Workspace(tmp_path), old, new)
+    assert found == lines and hint in shown
+
+
+def test_a_missing_field_of_a_join_without_rows_is_at_the_row_that_joins(workspace: Workspace) -> None:
+    lines, _ = joined_error(workspace, '"$.chats.turns[*]"', '"$.chats.turns"', 1, by="persson")
+    assert lines[0] == "datasets/j.json: [0].chats.turns: chats.turns is missing (row r0)"
+    assert lines[1:] == [
+        'note: configs/benchmarks/j.yaml:6:50: data.with.chats.by names "persson", but no row has this field; '
+        'did you mean "person"?'
+    ]
+
+
+@pytest.mark.parametrize(("rows", "unchecked"), [(20, []), (30, ["[20]"])])
+def test_rows_after_the_first_twenty_errors_are_reported_as_unchecked(
+    workspace: Workspace, rows: int, unchecked: list[str]
+) -> None:
+    lines, _ = joined_error(workspace, "question: q", "question: que", rows)
+    assert lines[0].startswith("datasets/j.json: [0].que: que is missing")
+    assert len(lines) == 20 + len(unchecked)
+    assert lines[20:] == [
+        f"note: datasets/j.json: {at} and later rows were not checked, after 20 errors in rows" for at in unchecked
     ]

@@ -100,6 +100,8 @@ class NameGroup:
     absence: str
     """the message about a missing name, for example: no item has this field"""
     open: list[ConfigName]
+    searched: bool
+    """True if at least one object was searched for the names"""
     none: str
     """text that is added to the message when the data has no name of this kind"""
     fits: Callable[[str, str], bool] = field(repr=False)
@@ -113,7 +115,7 @@ class NameGroup:
         none: str = "",
         fits: Callable[[str, str], bool] = eq,
     ) -> None:
-        self.absence, self.none, self.fits = absence, none, fits
+        self.absence, self.none, self.fits, self.searched = absence, none, fits, False
         seen: set[str] = set()
         self.open = [ConfigName(key=key, text=text, name=text, parent=Path("$", ()), seen=seen) for key, text in wanted]
 
@@ -126,6 +128,7 @@ class NameGroup:
 
     def search(self, scopes: Sequence[object]) -> None:
         """Search objects for the names in ``open``, and remove each found name from ``open``."""
+        self.searched = True
         self.open = [name for name in self.open if not name.is_found_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:

@@ -28,7 +28,7 @@ from bench.datasets.rows.data_file import file_sha256
 from bench.datasets.rows.index import IdTable, RowIndex
 from bench.datasets.rows.row import FileRow, FloatText, RowPlace, strict_json
 from bench.datasets.rows.row_reader import RowFile
-from bench.datasets.rows.row_values import content_id, scalar_text, value_of
+from bench.datasets.rows.row_values import content_id, missing_error, scalar_text, value_of
 from bench.datasets.rows.table_rows import without_empty_cells
 from bench.errors import DataError
 from bench.scalars import python_tree
@@ -281,10 +281,14 @@ class _JoinedFile:
 
     def _add(self, row: FileRow, key: Value) -> None:
         place, name = row.place, self.step.name
+        values = self._scoped(row.values, place.row, row.keys)
         try:
-            text = scalar_text(key.get(self._scoped(row.values, place.row, row.keys)))
+            found = key.get(values)
         except KeyMissing as error:
             raise place.error("", f"has no key for data.with.{name}: {error}") from error
+        if found is None:
+            raise missing_error(key, values, place, key=f"data.with.{name}.key", hint=f"correct data.with.{name}.key")
+        text = scalar_text(found)
         if text is None:
             hint = f"correct data.with.{name}.key"
             raise place.error(

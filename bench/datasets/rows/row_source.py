@@ -143,17 +143,18 @@ class RowSource:
             raise place.error("", str(error), hint="count the [*] of the path from the end: $keys[-1]") from error
         return scoped(whole, replace(scope, joined_ids=joined_ids))
 
-    def missing_names(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield the names in the config section ``data`` that no row contains.
+    def missing_names(self, *, of_file: bool = False) -> Iterator[str]:
+        """Yield a message for each name in the config section ``data`` that no row contains.
 
-        Each name is yielded as its config key and the end of a message about the name. If ``of_file`` is true, names of
-        fields that ``data.with`` adds are left out, because a failed step adds no field.
+        The message begins with the place in the config. If ``of_file`` is true, names of fields that ``data.with`` adds
+        are left out, because a failed step adds no field.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
             for name, rest in sort.missing_names():
                 if not roots_of(name.text) & added:
-                    yield name.key, f'names "{name.text}", but {rest}'
+                    place, written = self.config.place(*name.key), self.config.written(*name.key)
+                    yield f'{place}: {written} names "{name.text}", but {rest}'
 
     def left_out_of_joined(self) -> Iterator[str]:
         """Yield a note for each step of ``data.with`` whose conditions exclude rows of the joined files."""
@@ -171,6 +172,8 @@ class RowSource:
         found = _JOINED.fullmatch(error.message)
         step = next((step for step in self.steps if found and step.name == found["field"]), None)
         if found is None or not isinstance(step, JoinedRows) or row.values is None or error.message.startswith("data."):
+            return error
+        if row.values.get(step.name) is None:
             return error
         where = step.origin(row.values, int(found["index"] or 0), row.place)
         message = f"{found['rest']}, joined by data.with.{step.name}"
