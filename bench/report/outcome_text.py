@@ -24,6 +24,8 @@ from bench.visible import counted
 
 MAX_TESTED_ITEMS = 200_000
 """maximum number of items for which the end of a run tests the best system against the second"""
+SHOWN_TIED = 4
+"""maximum number of systems with the same score that are named one by one"""
 RULE_READER = "builtin/extractive"
 RULE_READER_NOTE = (
     f"The reader, {RULE_READER}, is a fixed rule, not a language model: its accuracy only shows that everything works, "
@@ -76,9 +78,19 @@ def _by_judge(ranked: Sequence[JobReport]) -> dict[str | None, list[JobReport]]:
 
 
 async def _ranking(reader: Reader, ranked: Sequence[JobReport]) -> list[str]:
-    names = dict(zip((job.record.key for job in ranked), job_texts(ranked), strict=True))
-    found = [_best(ranked[0], names[ranked[0].record.key], several=len(ranked) > 1)]
-    return [*found, await _margin(reader, ranked[0], ranked[1], names)] if len(ranked) > 1 else found
+    texts = job_texts(ranked)
+    tied = [name for job, name in zip(ranked, texts, strict=True) if _value(job) == _value(ranked[0])]
+    if len(tied) > 1:
+        *shown, last = (
+            tied if len(tied) <= SHOWN_TIED else [*tied[: SHOWN_TIED - 1], f"{len(tied) - SHOWN_TIED + 1} more"]
+        )
+        shared = "are best with the same score" if len(tied) < len(ranked) else "have the same score"
+        return [f"{', '.join(shown)} and {last} {shared}: {_score(ranked[0], texts[0])}"]
+    if len(ranked) == 1:
+        return [_score(ranked[0], texts[0])]
+    names = dict(zip((job.record.key for job in ranked), texts, strict=True))
+    best = _score(ranked[0], texts[0], best=True)
+    return [best, await _margin(reader, ranked[0], ranked[1], names)]
 
 
 def _value(job: JobReport) -> float | None:
@@ -99,13 +111,13 @@ def _so_far(report: Report, jobs: Sequence[JobReport]) -> str:
     return f"So far, with {planned - pending} of {counted(planned, 'item(|s)')} ended:" if pending else ""
 
 
-def _best(job: JobReport, name: str, *, several: bool) -> str:
+def _score(job: JobReport, name: str, *, best: bool = False) -> str:
     one = _headline(job)
     bounds = f" (95% interval {_bounds(one)})" if one.interval is not None else " (too few items for an interval)"
     if one.metric == "accuracy":
-        verb = "is best and answers" if several else "answers"
+        verb = "is best and answers" if best else "answers"
         return f"{name} {verb} {_text(one, one.value)} of {counted(one.n, 'question(|s)')} right{bounds}."
-    verb = "is best with" if several else "has"
+    verb = "is best with" if best else "has"
     return f"{name} {verb} {one.metric} {_text(one, one.value)}{bounds} over {counted(one.n, 'item(|s)')}."
 
 
@@ -139,8 +151,6 @@ def _bounds(one: Measurement) -> str:
 async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dict[str, str]) -> str:
     """Return a sentence on the best system's lead: the size of the lead, and whether it may be chance."""
     one, other = _headline(best), _headline(second)
-    if one.value == other.value:
-        return f"{names[second.record.key]} has the same score."
     behind = f"{names[second.record.key]} is {_difference(one, abs((one.value or 0.0) - (other.value or 0.0)))} behind"
     if best.n_planned > MAX_TESTED_ITEMS:
         return f"{behind}; bench compare {reader.meta.run_id} shows whether that is more than chance."
@@ -200,8 +210,11 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
             f"so the {parts[0]} limits the score more than the {parts[1]}."
         )
     elif found is not None and found.value is not None:
-        lost_in_search, lost_after = 1 - found.value, max(0.0, found.value - one.value)
-        texts.append(f"More answers are lost {'in the search' if lost_in_search > lost_after else 'after the search'}.")
+        in_search = round((1 - found.value) * found.n)
+        after = round((1 - one.value) * one.n) - in_search
+        if in_search != after:
+            places = ("in the search than after it", "after the search than in it")
+            texts.append(f"More answers are lost {places[after > in_search]}.")
     if floor is not None and (without := _headline(floor).value) is not None:
         texts.append(f"Without a memory it answers {_percent(without)} right.")
     return texts
