@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -197,9 +198,8 @@ def test_a_truncated_answer_with_text_is_scored_and_noted(serve: Serve, job: Job
     assert found["metrics"]["contains_match"]["value"] == 0.25 and found["valid"]
     assert note(found, "4 answers cut at the token limit and scored as sent")
     assert "4 answers cut at the token limit" in found["shown"]
-    head, *lines = bench("export", "r", "--format", "csv").stdout.splitlines()
-    columns = head.split(",")
-    assert [dict(zip(columns, line.split(","), strict=True))["finish"] for line in lines] == ["length"] * 4
+    rows = csv.DictReader(bench("export", "r", "--format", "csv").stdout.splitlines())
+    assert [row["finish"] for row in rows] == ["length"] * 4
 
 
 NO_ANSWERS = [
