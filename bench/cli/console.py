@@ -62,9 +62,9 @@ def require_one_format(flags: Mapping[str, bool]) -> None:
 
     ``flags`` is name of a flag -> True if it was given. The flag ``--json`` counts too.
     """
-    asked = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)} exclude each other", hint="give one of them")
+    formats = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
+    if len(formats) > 1:
+        raise UsageError(f"{' and '.join(formats)} exclude each other", hint="give one of them")
 
 
 def json_value(value: object) -> None:

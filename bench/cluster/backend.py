@@ -340,8 +340,8 @@ class DaskLine:
         Return True also if the scheduler cannot be reached or has canceled the task.
         """
         try:
-            asked: bool = self._stop.wait(timeout=within_s)
+            requested: bool = self._stop.wait(timeout=within_s)
         except OSError:
             return True
         task = self._worker.state.tasks.get(self._task)
-        return asked or task is None or task.state == "cancelled"
+        return requested or task is None or task.state == "cancelled"

@@ -180,8 +180,8 @@ class ClusterProgress(Progress):
 
     def silent_s(self, shard: int) -> float:
         """Return the seconds since the last message of a running shard; 0 if it is not running."""
-        heard = self._updated_at.get(shard)
-        return 0.0 if heard is None else time.monotonic() - heard
+        last_update = self._updated_at.get(shard)
+        return 0.0 if last_update is None else time.monotonic() - last_update
 
     def worker_of(self, shard: int) -> str:
         """Return the address of the worker that last reported on the shard, or "no worker yet"."""

@@ -129,12 +129,12 @@ class Round:
 
     async def carry_out(self, waiting: deque[Shard]) -> None:
         """Run all ``waiting`` shards and collect their results; after a request to stop, start no further shard."""
-        told = False
+        stop_sent = False
         while self.out or (waiting and not self.stopping.requested):
             while waiting and len(self.out) < self.slots and not self.stopping.requested:
                 await self._submit(waiting.popleft())
-            if self.stopping.requested and not told:
-                told = True
+            if self.stopping.requested and not stop_sent:
+                stop_sent = True
                 await self.fleet.stop()
             await anyio.sleep(LOOK_EVERY_S)
             for one in [one for one in self.out if one.task.state != "pending"]:

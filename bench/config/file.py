@@ -380,8 +380,8 @@ def flag_message(error: ErrorDetails) -> str:
     if error["type"] == "string_pattern_mismatch":
         return f"{flag}: {quoted(error['input'])} does not match the pattern {error['ctx']['pattern']}"
     wanted = _EXPECTED_TYPES.get(error["type"])
-    said = _bench_wording(error["msg"]) if wanted is None else f"must be {wanted}"
-    return f"{flag} {said}, not {quoted(error['input'])}"
+    problem = _bench_wording(error["msg"]) if wanted is None else f"must be {wanted}"
+    return f"{flag} {problem}, not {quoted(error['input'])}"
 
 
 def _bench_wording(message: str) -> str:

@@ -164,13 +164,15 @@ def _compose(text: str, label: str) -> Node | None:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{label}:{mark.line + 1}:{mark.column + 1}" if mark else label
-        told = str(error.problem or error.context or "not valid YAML").strip()
-        text = f"{error.context} {told}" if told.startswith("but ") else told
+        problem = str(error.problem or error.context or "not valid YAML").strip()
+        text = f"{error.context} {problem}" if problem.startswith("but ") else problem
         raise ConfigError(text, where=where, hint="correct the YAML") from error
     except ReaderError as error:
         line, column = position(text, text.find(chr(error.character)))
-        told = f"the character U+{error.character:04X} is not allowed"
-        raise ConfigError(told, where=f"{label}:{line}:{column}", hint="remove it, or escape it in quotes") from error
+        problem = f"the character U+{error.character:04X} is not allowed"
+        raise ConfigError(
+            problem, where=f"{label}:{line}:{column}", hint="remove it, or escape it in quotes"
+        ) from error
     except (YAMLError, ValueError) as error:
         raise ConfigError(str(error).splitlines()[0], where=label, hint="correct the YAML") from error
     except RecursionError as error:

@@ -283,9 +283,9 @@ class Dataset:
         All items of the corpus are checked, unless ``items`` is given. ``unit`` and ``text`` replace the benchmark's
         settings.
         """
-        asked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
+        checked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
         sent = memory_texts(self.memories(corpus_id, unit=unit, text=text))
-        return coverage_gaps(asked, self.corpus(corpus_id), sent)
+        return coverage_gaps(checked, self.corpus(corpus_id), sent)
 
     def check_coverage_once(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
         """Run ``check``, unless an earlier check with this memory unit and text has passed for all items.

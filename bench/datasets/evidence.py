@@ -174,15 +174,15 @@ class EvidenceRule:
         flagged = lookup.flagged(item.place.index) if self.flagged else set()
         return next(iter(sorted(flagged & lookup.blank)), "")
 
-    def later_evidence(self, evidence: Evidence, asked: datetime, lookup: EvidenceLookup) -> str:
-        """Return the id of an evidence session or turn that is dated after ``asked``.
+    def later_evidence(self, evidence: Evidence, question_date: datetime, lookup: EvidenceLookup) -> str:
+        """Return the id of an evidence session or turn that is dated after ``question_date``.
 
         Return an empty text if there is none.
         """
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         dated_sessions = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in dated_sessions} | turns
-        return next((name for name, when in dates.items() if when is not None and when > asked), "")
+        return next((name for name, when in dates.items() if when is not None and when > question_date), "")
 
     def _references(self, item: RawItem, lookup: EvidenceLookup, flags: set[str]) -> Iterable[tuple[str, str]]:
         """Yield each evidence reference of the item, with the id of its session or turn."""

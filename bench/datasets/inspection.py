@@ -143,8 +143,8 @@ class Scanner:
                 self.findings.append(self.file.at_origin(row, error))
         self._raise_findings()
         if len(self.found.rows) == 0 and self.file.left_out:
-            asked = ", ".join(self.config.data.where)
-            text = f"data.where ({asked}) excludes every row, {self.file.left_out} in all"
+            keys = ", ".join(self.config.data.where)
+            text = f"data.where ({keys}) excludes every row, {self.file.left_out} in all"
             raise ConfigError(text, where=self.config.place("data", "where"), hint="correct a condition")
         if len(self.found.rows) == 0:
             raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")

@@ -111,14 +111,14 @@ class ItemTexts:
         self._check(raw)
         if raw.deletion is not None:
             return
-        asked = hash((corpus, " ".join(raw.question.lower().split()), raw.choices, raw.question_date, raw.cut))
+        question_hash = hash((corpus, " ".join(raw.question.lower().split()), raw.choices, raw.question_date, raw.cut))
         gold = hash((raw.answers, raw.choice_answer, raw.rubric))
-        place = self._questions.add(f"{asked:x}")
+        place = self._questions.add(f"{question_hash:x}")
         if place is not None:
             self._golds.append(gold)
             self._first.add(raw.id)
             return
-        known = self._questions.find(f"{asked:x}")
+        known = self._questions.find(f"{question_hash:x}")
         assert known is not None
         self._n_repeated += 1
         self._n_differing += gold != self._golds[known]
@@ -149,9 +149,9 @@ class ItemTexts:
         if raw.choices or not raw.answers:
             return
         self._n_answerable += 1
-        asked = f" {' '.join(words(raw.question))} "
+        question = f" {' '.join(words(raw.question))} "
         golds = (" ".join(words(gold)) for gold in raw.answers if len(gold) < LONGEST_GOLD)
-        if any(len(gold) >= LEAST_LEAK and f" {gold} " in asked for gold in golds):
+        if any(len(gold) >= LEAST_LEAK and f" {gold} " in question for gold in golds):
             self._n_leaks += 1
             if len(self._leaks) < EXAMPLES:
                 self._leaks.append(raw.id)
@@ -167,10 +167,10 @@ class ItemTexts:
         """Return the notes on unusual texts that were found so far."""
         found = []
         if self._n_repeated:
-            asked = counted(self._n_repeated, "question(|s) (is|are)")
+            questions = counted(self._n_repeated, "question(|s) (is|are)")
             other = f", {self._n_differing} of them with another gold answer" if self._n_differing else ""
             found.append(
-                f"{asked} repeated for the same history with another id{other}: {_joined_examples(self._repeated)}"
+                f"{questions} repeated for the same history with another id{other}: {_joined_examples(self._repeated)}"
             )
         if self._n_leaks >= LEAST_LEAKS and 2 * self._n_leaks > self._n_answerable:
             found.append(

@@ -165,12 +165,16 @@ class RowParser:
             raise raw.place.error(
                 self._deletion_field, text, raw.deletion.target, hint="write the id of a row of this corpus"
             )
-        asked = raw.question_date or (last.when if last is not None else None)
-        if asked is not None and (name := self.rule.later_evidence(evidence, self.dates.until(asked), lookup)):
+        question_date = raw.question_date or (last.when if last is not None else None)
+        if question_date is not None and (
+            name := self.rule.later_evidence(evidence, self.dates.until(question_date), lookup)
+        ):
             self.early_items += 1
             if len(self.early) < EXAMPLES:
                 when = lookup.when.get(name) or lookup.when[lookup.turns[name]]
-                self.early[raw.id] = f'"{raw.id}" is dated {asked:%Y-%m-%d %H:%M}, "{name}" {when:%Y-%m-%d %H:%M}'
+                self.early[raw.id] = (
+                    f'"{raw.id}" is dated {question_date:%Y-%m-%d %H:%M}, "{name}" {when:%Y-%m-%d %H:%M}'
+                )
         return Item(
             id=raw.id,
             position=position,
@@ -178,7 +182,7 @@ class RowParser:
             question=raw.question,
             answers=raw.answers,
             question_type=raw.question_type,
-            question_date=asked,
+            question_date=question_date,
             abstention=raw.abstention,
             evidence=evidence,
             choices=raw.choices,

@@ -150,12 +150,12 @@ class QuestionReader:
 
     def _nested(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
         histories = self.paths.histories(row)
-        asked = [
+        children = [
             (paths, counting, where, child)
             for paths, counting in zip(self.paths.nested, self.counting, strict=True)
             for where, child in self._listed(paths, row, place)
         ]
-        for index, (paths, counting, where, child) in enumerate(asked):
+        for index, (paths, counting, where, child) in enumerate(children):
             prefix = f"{where}."
             if not isinstance(child, Mapping) and paths.question.get(child) is None:
                 raise place.error(where, "must be an object, not", child, hint=_TEXTS.format(paths.list.text))

@@ -111,7 +111,7 @@ class TurnReader:
             turn = scoped({key: part for key, part in value.items() if key not in self.removed}, scope_of(value))
         self.turns_read += 1
         self._look_up_names(value, turn)
-        raw = RawTurn(id=self.id_of(turn, where, place), text=self._said(turn, where, place))
+        raw = RawTurn(id=self.id_of(turn, where, place), text=self._content(turn, where, place))
         self._set_speaker(raw, turn, where, place)
         if self.names.roles.open and raw.role is not None:
             self.names.roles.meet([raw.role])
@@ -139,7 +139,7 @@ class TurnReader:
             names.turns.search([value])
             names.removed.search([value])
 
-    def _said(self, turn: object, where: str, place: RowPlace) -> str:
+    def _content(self, turn: object, where: str, place: RowPlace) -> str:
         texts = [text for name in self.text_parts if (text := self._text(turn, name, where, place)) is not None]
         if texts:
             return next((text for text in texts if not is_blank(text)), texts[0])

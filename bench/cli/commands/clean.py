@@ -88,7 +88,7 @@ def clean(
             _for_each_run(found, partial(_clear, work))
         else:
             _delete_all(work, found)
-    if current.get().json:  # what is said to be done is done
+    if current.get().json:  # after the work, so that "done" is true
         console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
     return 0
 

@@ -302,17 +302,17 @@ async def _plan_cells(
     environment: Environment,
     dataset: Dataset,
     side: AnswerSet,
-    asked: tuple[list[str], list[str]],
+    judges_and_prompts: tuple[list[str], list[str]],
 ) -> list[tuple[str, JudgeCell]]:
     """Return one pair (prompt name, planned verdicts) for each judge with each prompt.
 
-    ``side`` is the set of answers, and ``asked`` has the judges and the prompts. Existing verdicts are reused.
+    ``side`` is the set of answers. Existing verdicts are reused.
     """
     from bench.config.run import RunRequest
     from bench.engine.external_results import external_plan
     from bench.engine.items.judge_cells import judge_cell
 
-    judges, prompts = asked
+    judges, prompts = judges_and_prompts
     found = []
     for name, prompt in zip(prompt_names(prompts), prompts, strict=True):
         for judge in judges:
@@ -332,11 +332,11 @@ async def _plan_cells(
 
 def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
     """Print how many verdicts will be requested and how many are reused, before any judge is called."""
-    asked, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
+    requested, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
     each = [f"{cell.n_asked} of {cell.judge}, {name}" for name, cell in cells if cell.n_asked]
     console.note(
-        f"{counted(asked + reused, 'verdict(|s)')}: {counted(reused, '(is|are)')} reused, "
-        f"{counted(asked, '(is|are)')} requested" + (f" ({'; '.join(each)})" if each else "")
+        f"{counted(requested + reused, 'verdict(|s)')}: {counted(reused, '(is|are)')} reused, "
+        f"{counted(requested, '(is|are)')} requested" + (f" ({'; '.join(each)})" if each else "")
     )
 
 

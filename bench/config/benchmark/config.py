@@ -364,8 +364,8 @@ def _drop_unset(tree: object, added: object) -> None:
         return
     assert isinstance(added, set)
     for key in added & tree.keys():
-        said = tree[key]
-        if said is None or said == [] or said == {} or (key, said) in _ADDED_DEFAULTS:
+        value = tree[key]
+        if value is None or value == [] or value == {} or (key, value) in _ADDED_DEFAULTS:
             del tree[key]
 
 

@@ -49,7 +49,7 @@ class Criterion(ConfigModel):
 
     @model_validator(mode="after")
     def _compares(self) -> Criterion:
-        if all(said is None for said in (self.differs, self.like, self.above, self.present)):
+        if all(value is None for value in (self.differs, self.like, self.above, self.present)):
             raise ValueError('a condition needs one of these keys: "not", "like", "above", "present"')
         return self
 

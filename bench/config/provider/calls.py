@@ -268,7 +268,7 @@ class Existing(RequestSection):
     """paging: further requests until a candidate matches"""
 
     @model_validator(mode="after")
-    def _told_apart(self) -> Self:
+    def _results_need_match(self) -> Self:
         if (self.results is None) != (not self.match):
             raise ValueError('"results" and "match" must be used together')
         return self

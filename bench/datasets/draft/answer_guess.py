@@ -126,14 +126,14 @@ class AnswerGuess:
         return self.choices_config
 
     def _choices(self) -> tuple[str, str] | None:
-        asked, at = self.asked, self.place.at
-        lettered = sorted(key for key in asked if re.fullmatch(r"(?:choice|option)_?[A-Ha-h1-8]", key))
+        fields, at = self.asked, self.place.at
+        lettered = sorted(key for key in fields if re.fullmatch(r"(?:choice|option)_?[A-Ha-h1-8]", key))
         named = re.compile(r".*(?:options|choices)", re.IGNORECASE)
-        name = first_field(asked, CHOICES, (list, Mapping)) or next(
-            (key for key, one in asked.items() if named.fullmatch(key) and isinstance(one, list) and one[1:]), None
+        name = first_field(fields, CHOICES, (list, Mapping)) or next(
+            (key for key, one in fields.items() if named.fullmatch(key) and isinstance(one, list) and one[1:]), None
         )  # fmt: skip
-        right = first_field(asked, RIGHT_CHOICES) or first_field(asked, ANSWERS)
-        wrong = first_field(asked, ("incorrect_answers", "wrong_answers", "distractors"), list)
+        right = first_field(fields, RIGHT_CHOICES) or first_field(fields, ANSWERS)
+        wrong = first_field(fields, ("incorrect_answers", "wrong_answers", "distractors"), list)
         if wrong and right and name is None:
             return f"{{from: [{at(right)}, {at(wrong)}], shuffle: true}}", at(right)
         if name and right is None:
@@ -144,10 +144,10 @@ class AnswerGuess:
             first_one = quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")
             return f"{{from: {at(name)}, shuffle: true}}", first_one
         if right is None or (name is None and len(lettered) < 2):
-            if texts := first_field(asked, CHOICES, str):
+            if texts := first_field(fields, CHOICES, str):
                 self.unmapped.append(f'"{texts}" contains the choices as one text: {DECODE_HINT}')
             return None
-        holder = asked.get(name or "")
+        holder = fields.get(name or "")
         if name and isinstance(holder, Mapping) and isinstance(holder.get("text"), list):
             return at(name, "text"), self._right_choice(right, len(holder["text"]))
         if name and isinstance(holder, list) and (steps := _steps_to_texts([holder])) and steps != ["[*]"]:

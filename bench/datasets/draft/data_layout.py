@@ -68,11 +68,11 @@ def find_layout(data: Path) -> DataLayout:
         hint = "name a folder with .json, .jsonl, .csv, .tsv or .parquet files"
         reasons = "".join(f"; {one}" for one in broken[:3])
         raise UsageError(f'there is no data file to read in "{data}"{reasons}', hint=hint)
-    asked = max(tables, key=question_score)
+    question_table = max(tables, key=question_score)
     kin = [
         table
         for table in tables
-        if file_shape(table) == file_shape(asked) and question_score(table) == question_score(asked)
+        if file_shape(table) == file_shape(question_table) and question_score(table) == question_score(question_table)
     ]
     layout = _layout_of(kin)
     layout.unmapped += broken
@@ -165,9 +165,14 @@ def _add_zips(layout: DataLayout) -> None:
     """Add a ``zip`` step for each set of parallel lists, such as questions and answers, or titles and texts."""
     row = layout.rows[0]
     name = first_field(row, QUESTION_LISTS, list)
-    asked = row.get(name or "")
-    if name is not None and isinstance(asked, list) and asked and all(isinstance(one, str) for one in asked):
-        side = dict(_parallel_lists(row, len(asked), skip=name))
+    questions = row.get(name or "")
+    if (
+        name is not None
+        and isinstance(questions, list)
+        and questions
+        and all(isinstance(one, str) for one in questions)
+    ):
+        side = dict(_parallel_lists(row, len(questions), skip=name))
         _add_zip(layout, "qa", {"question": name, **{_part(key): path for key, path in side.items()}})
     elif name is not None and (answers := first_field(row, ANSWERS, list)) is not None and _unanswered(row[name]):
         _add_zip(layout, "qa", {"question": name, "answer": answers})

@@ -162,9 +162,9 @@ class HistoryGuess:
     def _one_session(self, way: TurnPath) -> Iterator[str]:
         whole = way == ("[*]",)
         path = field_name(self.field) if whole else quoted_path(field_path(self.field) + steps_text(way))
-        spoken = bool(self.turns) and speaker_field(merged_fields(self.turns))[1] is not None
+        has_speakers = bool(self.turns) and speaker_field(merged_fields(self.turns))[1] is not None
         dates, ids = first_field(self.row, DATES, list), first_field(self.row, SESSION_IDS, list)
-        if (whole and (dates or ids)) or (spoken and whole and not self.cut and not self.gold):
+        if (whole and (dates or ids)) or (has_speakers and whole and not self.cut and not self.gold):
             yield from (f"field: {path}", "type: array")
             yield from self._lists_beside(dates, ids)
             return

@@ -79,8 +79,8 @@ class QuestionGuess:
         self.row = self.place.row
         self.child = self.place.child
         self.answer = AnswerGuess(self.place, joined)
-        asked = self.place.asked
-        skipped = {first_field(asked, names) for names in (ANSWERS, CHOICES, RIGHT_CHOICES)}
+        fields = self.place.asked
+        skipped = {first_field(fields, names) for names in (ANSWERS, CHOICES, RIGHT_CHOICES)}
         self.gold = GoldGuess(self.place, {*skipped, *ALIASES, self.answer.field, "rubric", "question"})
         self.cut = self._cut()
         golds = [*([known_golds] if known_golds else []), *self.gold.paths.values()]
@@ -131,10 +131,10 @@ class QuestionGuess:
 
     def _date(self) -> str | None:
         """Return the field with the date of a question, as written in the config; None if there is no such field."""
-        every, asked = self.place.questions(), self.place.asked
-        for name in filter(None, (first_field(asked, (one,), (str, int)) for one in _ASKED_DATES)):
+        every, fields = self.place.questions(), self.place.asked
+        for name in filter(None, (first_field(fields, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
-                asked[name], bool
+                fields[name], bool
             ):
                 return self.place.at(name)
         return None
@@ -214,10 +214,10 @@ class QuestionGuess:
 
     def _type_name(self) -> str | None:
         """Return the name of a field that gives a type for every question; None if there is no such field."""
-        asked = self.place.questions()
+        questions = self.place.questions()
         names = [name for one in TYPES if (name := first_field(self.place.asked, (one,), (str, int)))]
-        names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
-        return names[0] if names and asked else None
+        names = [name for name in names if all(isinstance(one.get(name), str | int) for one in questions)]
+        return names[0] if names and questions else None
 
     def question_types(self) -> list[str]:
         """Return the distinct question types in the sample."""
@@ -232,10 +232,10 @@ class QuestionGuess:
     def _abstention(self) -> str:
         ids = [scalar_text(row.get(name)) or "" for row in self.rows for name in IDS]
         conditions = []
-        asked = self.place.asked
-        if name := first_field(asked, UNANSWERABLE, (bool, int, str)):
+        fields = self.place.asked
+        if name := first_field(fields, UNANSWERABLE, (bool, int, str)):
             conditions.append(f"field: {self.place.at(name)}")
-        elif name := first_field(asked, ANSWERABLE, (bool, int, str)):
+        elif name := first_field(fields, ANSWERABLE, (bool, int, str)):
             conditions.append(f"field: {self.place.at(name)}, equals: false")
         if any(text.endswith("_abs") for text in ids):
             conditions.append("idPattern: _abs$")

@@ -77,7 +77,7 @@ class QuestionPlace:
             self.inside or None,
         }
         if self.child is not None:
-            found |= {name for name in self.row if any(asked is self.row[name] for asked in self._lists)}
+            found |= {name for name in self.row if any(questions is self.row[name] for questions in self._lists)}
         return found
 
     def _nested(self) -> tuple[str, list[Row]]:
@@ -290,8 +290,8 @@ def lists_of_questions(
 
 def _marked_with_answers(maps: Sequence[Row]) -> bool:
     """Return True when each object has a question and at least one other value, but no speaker."""
-    asked = question_by_mark(maps)
-    if asked is None or any(first_field(one, SPEAKER_FIELDS) for one in maps):
+    question_field = question_by_mark(maps)
+    if question_field is None or any(first_field(one, SPEAKER_FIELDS) for one in maps):
         return False
     return all(sum(isinstance(value, str | int | list) for value in one.values()) > 1 for one in maps)
 

@@ -149,7 +149,7 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
     return fetch
 
 
-def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
+def _offset_of(response: aiohttp.ClientResponse, offset: int) -> int:
     """Return the byte of the file at which the response body starts. This is 0 if the server sends the whole file.
 
     Raises:
@@ -160,15 +160,15 @@ def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
     match response.status:
         case 200:
             return 0
-        case 206 if response.headers.get("Content-Range", "").startswith(f"bytes {asked}-"):
-            return asked
+        case 206 if response.headers.get("Content-Range", "").startswith(f"bytes {offset}-"):
+            return offset
         case 401 | 403:
             raise FetchError(
                 f"{response.host} refuses the file ({response.status})",
                 hint="set HF_TOKEN to a token that may read the file",
             )
         case 206 | 416:
-            raise RangeRefused(f"{response.host} cannot continue the download at byte {asked}")
+            raise RangeRefused(f"{response.host} cannot continue the download at byte {offset}")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
             raise DownloadInterrupted(f"{response.host} returned status {response.status}")
         case status:
