@@ -54,7 +54,7 @@ async def open_lanes(stack: AsyncExitStack, run: RunContext, models: OpenModels,
     unsearched = {lane.build for lane in running if pending_by_lane[lane.key].unsearched}
     opened: dict[str, OpenLane] = {}
     for lane in running:
-        # stored results need no memory system: none is opened, no key asked for, no container started
+        # stored results need no memory system: none is opened, no key is needed, no container is started
         is_searched = run.scope.copy_rows is not None and lane.build not in unsearched
         builder = opened.get(lane.shares)
         one = await open_lane(

@@ -215,12 +215,12 @@ class OpenLane:
         owned = ((hit, self.ownership.owner_of(hit, corpus_namespace, anonymized)) for hit in hits)
         return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
 
-    async def _report_if_lent(self, corpus_id: str) -> bool:
+    async def _report_borrowers(self, corpus_id: str) -> bool:
         """If another run still searches the memories of the corpus, report this as an event; return True if so."""
-        lent_to = await borrowers(self.run.folder)
-        if not lent_to or not CorpusState.of(await self.run.journal.corpus(self.key, corpus_id)).is_ready:
+        borrower_ids = await borrowers(self.run.folder)
+        if not borrower_ids or not CorpusState.of(await self.run.journal.corpus(self.key, corpus_id)).is_ready:
             return False
-        names = ", ".join(lent_to)
+        names = ", ".join(borrower_ids)
         self.report_once(
             "lent",
             f"memories are kept, because run {names} searches them; when that run has ended, clear the "
@@ -300,7 +300,7 @@ class OpenLane:
 
         A failure is recorded as an event and does not stop the run.
         """
-        if not self.provider.capabilities.clear or await self._report_if_lent(corpus_id):
+        if not self.provider.capabilities.clear or await self._report_borrowers(corpus_id):
             return
         call_owner = CallOwner(self.key, corpus_id, space.attempt)
         clear = partial(self.provider.clear, space)

@@ -181,12 +181,12 @@ class ItemIndex:
         named = row.get(shape.id) if shape.id else None
         if isinstance(named, str) and self.dataset.index_of(named) is not None:
             return named
-        asked = self.by_question.get(_plain(row.get(shape.question)), ())
-        if len(asked) < 2:
-            return asked[0].id if asked else None
+        candidates = self.by_question.get(_plain(row.get(shape.question)), ())
+        if len(candidates) < 2:
+            return candidates[0].id if candidates else None
         expected = row.get(shape.expected)
         wanted = {_plain(one) for one in (expected if isinstance(expected, list) else [expected])}
-        fitting = [item for item in asked if wanted & {_plain(answer) for answer in item.answers}]
+        fitting = [item for item in candidates if wanted & {_plain(answer) for answer in item.answers}]
         return fitting[0].id if len(fitting) == 1 else None
 
 

@@ -125,8 +125,8 @@ class PointsEvaluator(JudgeSettings):
             return replace(empty_answer_verdict(self.name, self.prompt), parts={"floored": 0.0})
         schema = score_schema(self.values)
         each = [replace(item, rubric=(point,)) for point in item.rubric]
-        asked = [self.prompt.ask(one, answer, hits, schema=schema, temperature=self.temperature) for one in each]
-        replies = await complete_all(judge, asked)
+        prompts = [self.prompt.ask(one, answer, hits, schema=schema, temperature=self.temperature) for one in each]
+        replies = await complete_all(judge, prompts)
         scores = [read_score(reply, schema) for reply in replies]
         reason = next((why for score, why in scores if score is None), "")
         known = [score for score, _ in scores if score is not None]

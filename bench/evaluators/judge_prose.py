@@ -427,9 +427,9 @@ def _statement(lines: Sequence[str], sentences: Sequence[str]) -> ProseVerdict:
             if match["not"] and not positive:
                 return CONFLICT
             of_anything.add(float(positive and not match["not"]))
-        said = _ANSWER_STATEMENT.match(sentence.strip())
-        if said is not None:
-            of_answer.add(float(said["word"].lower() in ("correct", "right") and not said["not"]))
+        statement = _ANSWER_STATEMENT.match(sentence.strip())
+        if statement is not None:
+            of_answer.add(float(statement["word"].lower() in ("correct", "right") and not statement["not"]))
     if len(of_anything) > 1:
         return CONFLICT
     value = next(iter(of_answer), None)

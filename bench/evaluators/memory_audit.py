@@ -54,8 +54,8 @@ class AuditEvaluator(JudgeSettings):
             return unjudged_verdict(self.name, self.stored, reason=NO_RUBRIC)
         if judge is None:
             return unjudged_verdict(self.name, self.stored)
-        points = len(item.rubric) if item.stored else 0  # of nothing no one need be asked
-        replies = await complete_all(judge, self._asked(item, item.stored))
+        points = len(item.rubric) if item.stored else 0  # an empty store needs no judge call
+        replies = await complete_all(judge, self._prompts(item, item.stored))
         found, reason = _scores(replies[:points])
         right, second = _scores(replies[points:])
         if reason or second:
@@ -79,7 +79,7 @@ class AuditEvaluator(JudgeSettings):
         verdict = judge_verdict(self.name, self.stored, replies[0], parsed(value or 0.0, self.threshold), refused=False)
         return replace(verdict, raw=raw_texts(replies), parts=parts)
 
-    def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
+    def _prompts(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
         """Return one prompt for each rubric point, followed by one prompt for each memory.
 
         All prompts have the digest of the prompt ``stored``. Then `complete_all` adds an index to each digest.

@@ -240,8 +240,8 @@ class Http:
         state.refused += 1
         self.refusals += 1
         if state.limiter.window is not None:
-            told = failed.wait_s is not None
-            state.limiter.window.refused(sent_at=state.sent_at, now=time.perf_counter(), with_wait=told)
+            with_wait = failed.wait_s is not None
+            state.limiter.window.refused(sent_at=state.sent_at, now=time.perf_counter(), with_wait=with_wait)
 
     def _limiter(self, endpoint: Endpoint) -> RateLimiter:
         limiter = self._limiters.get(endpoint.name)

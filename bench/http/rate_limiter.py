@@ -55,8 +55,8 @@ def server_time(headers: Mapping[str, str]) -> float:
 
     Return the local time if there is no such header.
     """
-    told = instant(headers.get("Date", ""))
-    return time.time() if told is None else told.timestamp()
+    date = instant(headers.get("Date", ""))
+    return time.time() if date is None else date.timestamp()
 
 
 def _wait_s(text: str, now: float) -> float | None:
@@ -168,9 +168,9 @@ class RateLimiter:
             await self._take_model_tokens(passenger.tokens)
             while True:
                 await self._until_open(passenger.patience_s)
-                asked = time.perf_counter()
+                queued_at = time.perf_counter()
                 await self._slots.take(passenger)
-                slot_s += time.perf_counter() - asked
+                slot_s += time.perf_counter() - queued_at
                 if self._is_open() and await self._take_token():
                     break
                 self._slots.give_back(passenger)

@@ -250,13 +250,13 @@ def _unit_of(cursor: str) -> Unit:
     try:
         found = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, RecursionError) as error:
-        raise _foreign_cursor(cursor) from error
+        raise _cursor_error(cursor) from error
     if not isinstance(found, list) or [type(part) for part in found] != [str, str]:
-        raise _foreign_cursor(cursor)
+        raise _cursor_error(cursor)
     return clean(found[0]), clean(found[1])
 
 
-def _foreign_cursor(cursor: str) -> UsageError:
+def _cursor_error(cursor: str) -> UsageError:
     return UsageError(
         f"cursor {cursor!r} is not valid for this list",
         hint="remove the cursor, so that the list starts at the first item",

@@ -188,15 +188,15 @@ class Registry:
 
         If neither sets K, return ``default_k`` for a metric that needs a K, else None.
         """
-        entry, asked = request.entry, params.get("k")
+        entry, given_k = request.entry, params.get("k")
         if entry.cut == "none":
             return None
-        if isinstance(request.k, int) and asked not in (None, request.k):
+        if isinstance(request.k, int) and given_k not in (None, request.k):
             raise UnknownMetric(
-                f'metric "{request.name}": k = {asked!r}, but the name of the metric already sets {request.k}',
+                f'metric "{request.name}": k = {given_k!r}, but the name of the metric already sets {request.k}',
                 hint='remove "k", or write the wanted K in the name',
             )
-        cut: object = request.k if isinstance(request.k, int) else asked
+        cut: object = request.k if isinstance(request.k, int) else given_k
         if cut is None and entry.cut == "required":
             cut = default_k
         if cut is None and (entry.cut == "required" or request.k == "k"):

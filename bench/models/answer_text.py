@@ -250,9 +250,9 @@ def quotes_context(text: str, context: Sequence[str]) -> bool:
     lengths = sorted(map(len, context))
     if (count := len(lengths)) < 2 or sum(lengths[: (count + 1) // 2]) > 2 * size:
         return False  # even the shortest half of them is too long to be repeated
-    said = _single_spaced(text)
+    answer = _single_spaced(text)
     shown = {*_BREAK.sub("\0", _single_spaced(_DATE.sub("", "\0".join(context)))).split("\0")}
-    held = sum(len(one) >= _LEAST_QUOTED for one in filter(said.__contains__, shown))
+    held = sum(len(one) >= _LEAST_QUOTED for one in filter(answer.__contains__, shown))
     return held >= 2 and 2 * held >= len(shown)
 
 

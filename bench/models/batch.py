@@ -288,7 +288,7 @@ class BatchSender:
         Raises:
             MappingError: the response was unreadable 10 times.
         """
-        pause_s, unreadable, told = FIRST_POLL_S, 0, False
+        pause_s, unreadable, logged = FIRST_POLL_S, 0, False
         while True:
             try:
                 return await request()
@@ -296,9 +296,9 @@ class BatchSender:
                 unreadable += isinstance(error, MappingError)
                 if unreadable == MAX_UNREADABLE:
                     raise
-                if not told:
+                if not logged:
                     self._log.tell(f"{self.endpoint.name}: {error.message}; bench tries again")
-                told = True
+                logged = True
             await anyio.sleep(pause_s)
             pause_s = min(LONGEST_POLL_S, 2 * pause_s)
 

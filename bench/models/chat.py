@@ -139,10 +139,10 @@ class ChatModel:
         )
 
     async def _send(self, prompt: Prompt, features: ModelFeatures) -> Completion:
-        asked = (
+        sent_prompt = (
             prompt if features.schema or prompt.json_schema is None else with_schema_text(prompt, prompt.json_schema)
         )
-        text = "\n".join(message.content for message in asked.messages)
+        text = "\n".join(message.content for message in sent_prompt.messages)
         result, sent = _CallResult(), count_tokens(text)
         target = self._target
         request = Request(
@@ -150,9 +150,9 @@ class ChatModel:
             self._dialect.chat_url(target.base_url, target.model, stream=features.stream),
             headers=target.headers,
             query=target.query,
-            json=merge_body(self._dialect.chat_body(target.model, asked, features), features.body),
+            json=merge_body(self._dialect.chat_body(target.model, sent_prompt, features), features.body),
             idempotent=True,
-            tokens=sent + asked.max_tokens,
+            tokens=sent + sent_prompt.max_tokens,
             key=str(prompt.epoch),
             read=lambda response: self._read(response, text, result),
         )
@@ -328,6 +328,6 @@ class SchemaJudge:
 
 
 def _repair_prompt(prompt: Prompt, answer: Completion, schema: Mapping[str, object]) -> Prompt:
-    said = ChatMessage(role="assistant", content=answer.text or "(nothing)")
+    reply = ChatMessage(role="assistant", content=answer.text or "(nothing)")
     request = ChatMessage(role="user", content=REPAIR + json.dumps(schema, ensure_ascii=False, sort_keys=True))
-    return replace(prompt, messages=(*prompt.messages, said, request))
+    return replace(prompt, messages=(*prompt.messages, reply, request))

@@ -148,7 +148,7 @@ def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
     given = {
         f"evaluation.{to_camel(key)}": config.place("evaluation", to_camel(key))
         for key, value in (written.items() if isinstance(written, dict) else ())
-        # saying what the pack states alters nothing
+        # the same value as in the pack changes nothing
         if value is not None and (key != "method" or value != pack.evaluator)
     }
     # that rule would be added to a judge prompt of the pack

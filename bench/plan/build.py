@@ -319,8 +319,8 @@ def _flag_notes(
     embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
     if request.embedding_model is not None and not embeds:
         yield "--embedding-model has no effect: no provider or evaluator of this run uses an embedding model"
-    asked = {name for lane in running for job in lane.jobs for name in (job.answering, job.judge)} - {NONE}
-    if all(name.startswith("builtin/") for name in asked):
+    models = {name for lane in running for job in lane.jobs for name in (job.answering, job.judge)} - {NONE}
+    if all(name.startswith("builtin/") for name in models):
         for flag, given in (("--batch", request.batch), ("--cache", request.cache is not None)):
             if given:
                 yield f"{flag} has no effect: this run calls no model endpoint"

@@ -316,11 +316,11 @@ def _provider_estimates(plan: Plan, lane: Lane, size: _LaneSize, questions: int)
     if provider.embedding is not None and rule is not None:
         most = batch if provider.config.endpoints is None else rule.batch  # a declared one is embedded ahead
         texts = max(1, min(most, rule.batch, math.ceil(size.per_corpus)))
-        asked_for = _model_estimate(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
+        query_estimate = _model_estimate(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
         stored = _model_estimate(
             plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0
         )
-        yield asked_for if lane.shares else stored + asked_for
+        yield query_estimate if lane.shares else stored + query_estimate
     if provider.enriched_by is not None and not lane.shares:
         from bench.providers.description import enrichment_settings
 

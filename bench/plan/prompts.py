@@ -270,7 +270,7 @@ def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[
 
     If ``judged`` is true, the judge prompts are checked too.
     """
-    asked: dict[str | None, list[_PromptCheck]] = {}
+    prompts_by_type: dict[str | None, list[_PromptCheck]] = {}
     known: dict[tuple[str, str], _PromptCheck] = {}
     for kind in (None, *dataset.known_types()):
         answer = prompts.answer(kind)
@@ -278,17 +278,17 @@ def unfilled_names(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[
         if judged:
             judge = prompts.judges.by_type.get(kind or "", prompts.judges.default)
             chosen.append(_PromptCheck.of("judge", judge.name, judge.template))
-        asked[kind] = [known.setdefault((one.role, one.name), one) for one in chosen]
-    _read_items(dataset, asked)
+        prompts_by_type[kind] = [known.setdefault((one.role, one.name), one) for one in chosen]
+    _read_items(dataset, prompts_by_type)
     return [problem for one in known.values() for problem in one.problems(dataset.config)]
 
 
-def _read_items(dataset: Dataset, asked: dict[str | None, list[_PromptCheck]]) -> None:
+def _read_items(dataset: Dataset, prompts_by_type: dict[str | None, list[_PromptCheck]]) -> None:
     """Read items until each name in each prompt has a value, or until all items are read."""
     for ref in dataset.items():
-        if not any(one.missing for prompts in asked.values() for one in prompts):
+        if not any(one.missing for prompts in prompts_by_type.values() for one in prompts):
             return
-        wanting = [one for one in asked[ref.question_type] if one.missing]
+        wanting = [one for one in prompts_by_type[ref.question_type] if one.missing]
         if not wanting:
             continue
         item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)

@@ -146,11 +146,11 @@ async def clearing_plan(
     labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
     if not labels:
         return None
-    lent_to = [name for name in await borrowers(folder) if name not in freed]
-    if lent_to:
+    run_ids = [name for name in await borrowers(folder) if name not in freed]
+    if run_ids:
         raise Locked(
-            f"the memories of run {folder.name} are in use by run {', '.join(lent_to)}: nothing was cleared",
-            hint=f"first finish that run (bench resume {lent_to[0]}) or delete it (bench clean {lent_to[0]} --yes)",
+            f"the memories of run {folder.name} are in use by run {', '.join(run_ids)}: nothing was cleared",
+            hint=f"first finish that run (bench resume {run_ids[0]}) or delete it (bench clean {run_ids[0]} --yes)",
         )
     async with Reader.open(folder) as reader:
         meta = reader.meta

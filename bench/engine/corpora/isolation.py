@@ -54,10 +54,10 @@ def start_of(text: str) -> str:
 
 def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
     """Return the memories for which a sentinel searches: the last, the first and the longest that have text."""
-    spoken = [memory for memory in memories if memory.content.strip()]
-    if not spoken:
+    with_text = [memory for memory in memories if memory.content.strip()]
+    if not with_text:
         return ()
-    chosen = (spoken[-1], spoken[0], max(spoken, key=lambda memory: len(memory.content)))
+    chosen = (with_text[-1], with_text[0], max(with_text, key=lambda memory: len(memory.content)))
     return tuple({memory.id: memory for memory in chosen}.values())
 
 

@@ -86,10 +86,10 @@ def provider_for(lane: OpenLane, ready: ReadyCorpus, item: Item) -> Provider:
     wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
     sentences = evidence_sentences(item, ready.content.turn_texts)
 
-    def told(memory: Memory) -> tuple[str, ...]:
+    def evidence_ids(memory: Memory) -> tuple[str, ...]:
         if lane.plan.level == "text":
             return contained_ids(sentences, memory.content)
         return ids_at_level(anonymized.sources([memory.id]), lane.plan.level)
 
-    holding = [memory for memory in anonymized.memories if wanted.intersection(told(memory))]
+    holding = [memory for memory in anonymized.memories if wanted.intersection(evidence_ids(memory))]
     return provider.with_evidence(holding)

@@ -42,8 +42,10 @@ async def search_item(lane: OpenLane, ready: ReadyCorpus, item: Item) -> SearchR
     result = map_hits(lane, ready.content.anonymized, found, sentences=sentences)
     if lane.provider.keeps_store and lane.plan.provider.built_in is None:
         result = replace(result, flags=(*result.flags, *_service_flags(result)), replied=found.replied)
-    asked = item.question.strip()
-    if [hit for hit in result.hits if asked in hit.content and not hit.source_ids and hit.content.strip() == asked]:
+    question = item.question.strip()
+    if [
+        hit for hit in result.hits if question in hit.content and not hit.source_ids and hit.content.strip() == question
+    ]:
         result = replace(result, flags=(*result.flags, QUESTION_FOUND))
     report_flags(lane, result)
     if result.hits and result.reason == "no_source_ids" and _wants_ids(lane):

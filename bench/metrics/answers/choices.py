@@ -321,8 +321,8 @@ def _is_denied(text: str, start: int, end: int, option: str = "") -> bool:
     before = text[max(0, start - 40) : start]
     if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end):
         return True
-    said = _DENIAL_WORD.match(text, end)
-    return said is not None and not option.lower().startswith(said[1].lower())
+    denial = _DENIAL_WORD.match(text, end)
+    return denial is not None and not option.lower().startswith(denial[1].lower())
 
 
 @lru_cache(maxsize=64)  # the options of one item are looked for at many places

@@ -37,12 +37,12 @@ def order_agreement(order: Sequence[int], events: int) -> float:
     Raises:
         ValueError: an event is outside 0..``events``.
     """
-    expected, told = _ranks(order, events)
-    answered = [rank for rank in told if rank <= len(told)]
-    matched = sum(mine <= len(told) for mine in told[:events])
+    expected, actual = _ranks(order, events)
+    answered = [rank for rank in actual if rank <= len(actual)]
+    matched = sum(mine <= len(actual) for mine in actual[:events])
     if not matched:
         return 0.0
-    tau = kendall_tau_b(expected, told)
+    tau = kendall_tau_b(expected, actual)
     f1 = 2 * matched / (len(answered) + events)
     return f1 if tau is None else (tau + 1) / 2 * f1
 
@@ -66,8 +66,8 @@ def _ranks(order: Sequence[int], events: int) -> tuple[list[int], list[int]]:
     rank = {place: at for at, place in enumerate(places, start=1)}
     last = events + len(others) + 1
     expected = [*range(1, events + 1), *[last] * len(others)]
-    told = [rank[first[event]] if event in first else last for event in range(1, events + 1)]
-    return expected, [*told, *(rank[place] for place in others)]
+    actual = [rank[first[event]] if event in first else last for event in range(1, events + 1)]
+    return expected, [*actual, *(rank[place] for place in others)]
 
 
 def _build(k: int | None, params: Mapping[str, object]) -> Arithmetic:
