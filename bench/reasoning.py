@@ -76,8 +76,8 @@ def _own_turn(text: str) -> str:
         return text
     struck = "<s>" in text
     ends = next((end for end in _TURN_ENDS.finditer(text) if not (struck and end.group() == "</s>")), None)
-    said = text if ends is None else text[: ends.start()].rstrip()
-    return said if not said.strip() or _SEEN.search(said) else ""
+    turn = text if ends is None else text[: ends.start()].rstrip()
+    return turn if not turn.strip() or _SEEN.search(turn) else ""
 
 
 def _outside_blocks(text: str) -> str | None:
@@ -87,7 +87,7 @@ def _outside_blocks(text: str) -> str | None:
     text = _ESCAPED.sub(r"<\1>", text)
     if sum(map(text.count, ("<", "◁", "[", "```"))) > MANY:
         return None
-    said: list[str] = []
+    parts: list[str] = []
     at, inside = 0, ""
     for tag in _TAG.finditer(text):
         name, closes = _read(tag)
@@ -97,11 +97,11 @@ def _outside_blocks(text: str) -> str | None:
             if closes and name == inside:
                 inside, at = "", tag.end()
         elif closes:
-            said, at = [], tag.end()
+            parts, at = [], tag.end()
         else:
-            said.append(text[at : tag.start()])
+            parts.append(text[at : tag.start()])
             inside = name
-    return None if inside else "".join([*said, text[at:]]) if at or said else text
+    return None if inside else "".join([*parts, text[at:]]) if at or parts else text
 
 
 def _read(tag: re.Match[str]) -> tuple[str, bool]:

@@ -105,7 +105,7 @@ def _commit() -> str:
     import subprocess
 
     try:
-        asked = subprocess.run(  # noqa: S603 - a fixed program with fixed arguments
+        completed = subprocess.run(  # noqa: S603 - a fixed program with fixed arguments
             ["git", "-C", str(root), "rev-parse", "HEAD"],  # noqa: S607 - the git of the user's PATH
             capture_output=True,
             text=True,
@@ -114,4 +114,4 @@ def _commit() -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return asked.stdout.strip()
+    return completed.stdout.strip()

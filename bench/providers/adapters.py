@@ -186,10 +186,10 @@ def declared_capabilities(config: ProviderConfig) -> Capabilities:
 
     For a plug-in, the optional methods of its class (delete, update, list) are added.
     """
-    said = Capabilities.declared_in(config)
+    declared = Capabilities.declared_in(config)
     if not is_plugin(config):
-        return said
-    return replace(said, operations=said.operations | _operations_of(provider_class(config)))
+        return declared
+    return replace(declared, operations=declared.operations | _operations_of(provider_class(config)))
 
 
 def is_plugin(config: ProviderConfig) -> bool:

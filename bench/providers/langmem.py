@@ -44,7 +44,7 @@ class LangMem:
         local_of(config, LangMemLocal)
         self._vectors = ProviderEmbedder.from_config(config, context.embedder)
         settings = config.client_embeddings
-        size = settings.dimensions if settings else None  # asked for by the type; this store takes any length
+        size = settings.dimensions if settings else None  # required by the type; this store takes any length
         self._store: Any = InMemoryStore(index={"dims": size or 0, "embed": self._embed, "fields": [CONTENT]})
 
     async def _embed(self, texts: Sequence[str]) -> list[list[float]]:

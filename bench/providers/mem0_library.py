@@ -119,8 +119,8 @@ class Mem0Library:
         for memory in memories:
             metadata = {BENCH_ID: memory.id, **({WHEN: memory.when.isoformat()} if memory.when else {})}
             messages = [_message(one) for one in self._shape.messages(memory)]
-            said = await self._run("add", self._adding(space, messages, metadata))
-            ids[memory.id] = tuple(str(one["id"]) for one in said["results"])
+            response = await self._run("add", self._adding(space, messages, metadata))
+            ids[memory.id] = tuple(str(one["id"]) for one in response["results"])
         return Ingested(ids=ids)
 
     def _adding(self, space: Space, messages: list[dict[str, str]], metadata: dict[str, str]) -> Callable[[], Any]:
@@ -136,10 +136,10 @@ class Mem0Library:
         if not query.text.strip():
             return Found(requested=query.k)
         filters = {"user_id": space.namespace}
-        said = await self._run(
+        response = await self._run(
             "search", lambda: self._memory.search(query.text, filters=filters, top_k=query.k, threshold=0.0)
         )
-        hits = tuple(_hit(row) for row in said["results"])
+        hits = tuple(_hit(row) for row in response["results"])
         return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
@@ -150,8 +150,8 @@ class Mem0Library:
     async def count(self, space: Space) -> int:
         """Return the number of memories in the namespace, at most 10,000."""
         filters = {"user_id": space.namespace}
-        said = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MAX_ITEMS))
-        return len(said["results"])
+        response = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MAX_ITEMS))
+        return len(response["results"])
 
     async def upstream_version(self) -> str:
         """Return the version of mem0, and the features that are off because a package is missing."""

@@ -108,8 +108,8 @@ class Capabilities:
     @classmethod
     def declared_in(cls, config: ProviderConfig) -> Capabilities:
         """Return the capabilities that a config declares. The provider class is not imported."""
-        said, endpoints = config.capabilities, config.endpoints
-        operations = {"add_memory", "retrieve_memory", *said.declared()}
+        capabilities, endpoints = config.capabilities, config.endpoints
+        operations = {"add_memory", "retrieve_memory", *capabilities.declared()}
         if endpoints is not None:
             given = {
                 "delete_memory": endpoints.delete,
@@ -117,7 +117,9 @@ class Capabilities:
                 "list_memories": endpoints.list,
             }
             operations |= {name for name, call in given.items() if call is not None}
-        return cls(operations=frozenset(operations), **{name: getattr(said, name) for name in cls.config_fields()})
+        return cls(
+            operations=frozenset(operations), **{name: getattr(capabilities, name) for name in cls.config_fields()}
+        )
 
     @classmethod
     def config_fields(cls) -> tuple[str, ...]:

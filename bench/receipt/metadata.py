@@ -165,14 +165,17 @@ class JobMetadata:
             return None
         vendor, slash, model = name.partition("/")
         planned = object_or_empty(object_or_empty(self.meta.identity.get("models")).get(name))
-        asked = self.record.asked_with.get(role, {})
+        settings = self.record.asked_with.get(role, {})
         return schema.ModelUse(
             role=role,
             provider=vendor if slash else "",
             requested=model if slash else name,
             reported=self.reported.get(role),
-            params={**object_or_empty(planned.get("settings")), **{key: asked[key] for key in asked if key != "seed"}},
-            seed=integer(asked["seed"]) if "seed" in asked else None,
+            params={
+                **object_or_empty(planned.get("settings")),
+                **{key: settings[key] for key in settings if key != "seed"},
+            },
+            seed=integer(settings["seed"]) if "seed" in settings else None,
         )
 
     def prompts(self) -> tuple[schema.PromptUse, ...]:
@@ -187,12 +190,12 @@ class JobMetadata:
     def _source_of_prompt(self, role: str, sha256: str) -> Literal["default", "benchmark", "custom", "vendor"]:
         """Return the source of a prompt: ``custom`` = from the command line, ``default`` = from this program."""
         speaker, _, kind = role.partition(".")
-        asked = object_or_empty(self.meta.request)
+        request = object_or_empty(self.meta.request)
         if speaker == "answer" and self.record.track == "vendor":
             return "vendor"
-        if speaker == "answer" and asked.get("answer_prompt"):
+        if speaker == "answer" and request.get("answer_prompt"):
             return "custom"
-        given = asked.get("judge_prompt") if speaker == "judge" else None
+        given = request.get("judge_prompt") if speaker == "judge" else None
         if isinstance(given, list | tuple) and kind in {self._kind_given(str(entry)) for entry in given}:
             return "custom"
         return "default" if sha256 in _default_prompts() else "benchmark"
@@ -239,10 +242,10 @@ class JobMetadata:
 
     def _inexact_parts(self) -> list[str]:
         names = self.record.models
-        asked = {"embedding model": names.embedding, "answering model": names.answering, "judge": names.judge}
+        models = {"embedding model": names.embedding, "answering model": names.answering, "judge": names.judge}
         reasons = [
             f"the {role} {name} may answer otherwise"
-            for role, name in asked.items()
+            for role, name in models.items()
             if name is not None and name != "none" and not name.startswith(BUILT_IN_MODELS)
         ]
         determinism = self._planned_provider().get("determinism")

@@ -139,7 +139,7 @@ def _cost_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
     ingested = (
         f"{counted(build.n, 'corp(us|ora)')}, p50 {_ms(build.p50)}, max {_ms(build.max)}" if _has_times(build) else ""
     )
-    asked = f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}" if _has_times(search) else ""
+    search_times = f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}" if _has_times(search) else ""
     whole = _whole_cost(receipt) if memory is None else ""
     unpriced = NO_PRICE if memory is None and receipt.scores.cost.usd_micros is None else ""
     return {
@@ -154,7 +154,7 @@ def _cost_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
             "no time from the last add to searchable was measured",
         ),
         "cost per query": fact(
-            asked and asked + (whole or f"; {query_cost_text(memory)}"),
+            search_times and search_times + (whole or f"; {query_cost_text(memory)}"),
             "no search has ended",
             query_lacks(memory) or unpriced,
         ),

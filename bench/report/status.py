@@ -82,14 +82,14 @@ async def run_status(folder: Path) -> RunStatusDocument:
 
 
 async def _eta_s(
-    reader: Reader, heard: datetime | None, jobs: Sequence[JobRecord], states: Sequence[Mapping[State, int]]
+    reader: Reader, heartbeat_at: datetime | None, jobs: Sequence[JobRecord], states: Sequence[Mapping[State, int]]
 ) -> float | None:
     """Estimate the seconds until the slowest job is done, at the speed since the run was started or last resumed.
 
     The result is None if no item of some unfinished job has ended since then.
     """
     since = max((one.at for one in reader.resumes), default=reader.meta.created_at)
-    elapsed_s = max(0.0, (heard - since).total_seconds()) if heard else 0.0
+    elapsed_s = max(0.0, (heartbeat_at - since).total_seconds()) if heartbeat_at else 0.0
     left = [(job, sum(found.values())) for job, found in zip(jobs, states, strict=True)]
     left = [(job, ended) for job, ended in left if ended < job.n_selected]
     lately = [await reader.ended_from(job.key, since, job.epochs) if reader.resumes else ended for job, ended in left]

@@ -144,9 +144,9 @@ class BodyErrors:
         self, index: int, rule: ErrorRule, found: list[object], message: list[object], response: Response
     ) -> CallError:
         shown = _shown(found[0]) if found else "missing"
-        said = "; ".join(compact(part) for part in message if part is not None)[:SHOWN_OF_VALUE]
+        reason = "; ".join(compact(part) for part in message if part is not None)[:SHOWN_OF_VALUE]
         text = f'{response.request} -> {response.status}: errors.error_when[{index}] "{rule.path}" is {shown}'
-        return ERROR_CLASSES[rule.kind](redact(f"{text}: {said}" if said else text))
+        return ERROR_CLASSES[rule.kind](redact(f"{text}: {reason}" if reason else text))
 
 
 def _refuse_failure(tree: object, response: Response, check_kind: CheckKind, *, partial: bool) -> None:
@@ -157,22 +157,22 @@ def _refuse_failure(tree: object, response: Response, check_kind: CheckKind, *, 
         Unavailable: a search gave no result or only a part of it, a change was not made, or another call got an error.
     """
     if check_kind == "add":
-        if said := _add_failure(tree, partial=partial):
-            text = f"{response.request} -> {response.status}: the memory was not stored: {said}"
+        if failure := _add_failure(tree, partial=partial):
+            text = f"{response.request} -> {response.status}: the memory was not stored: {failure}"
             raise IngestFailed(redact(text), hint=HINT)
         return
     if check_kind == "search":
-        said = _incompleteness(tree, response.status)
-        if said:
+        failure = _incompleteness(tree, response.status)
+        if failure:
             raise Unavailable(
-                redact(f"{response.request} -> {response.status}: the result is not complete: {said}"), hint=HINT
+                redact(f"{response.request} -> {response.status}: the result is not complete: {failure}"), hint=HINT
             )
         return
-    if said := _error_instead_of_result(tree):
-        text = f"{response.request} -> {response.status}: an error instead of a result: {said}"
+    if failure := _error_instead_of_result(tree):
+        text = f"{response.request} -> {response.status}: an error instead of a result: {failure}"
         raise Unavailable(redact(text), hint=HINT)
-    if check_kind == "change" and (said := _refused_change(tree)):
-        text = f"{response.request} -> {response.status}: the service did not carry out the call: {said}"
+    if check_kind == "change" and (failure := _refused_change(tree)):
+        text = f"{response.request} -> {response.status}: the service did not carry out the call: {failure}"
         raise Unavailable(redact(text), hint=HINT)
 
 
@@ -181,9 +181,9 @@ def _add_failure(tree: object, *, partial: bool) -> str:
 
     Failures of single elements are ignored if ``partial`` is True.
     """
-    said = _reported_failure(tree) or _message_alone(tree)
-    if said or partial:
-        return said
+    failure = _reported_failure(tree) or _message_alone(tree)
+    if failure or partial:
+        return failure
     lists = tree.values() if isinstance(tree, dict) else [tree]
     elements = [element for one in lists if isinstance(one, list) for element in one]
     return _in_envelope(_counted_failures, tree) or next(filter(None, map(_failure_of_element, elements)), "")
@@ -195,11 +195,11 @@ def _reported_failure(tree: object) -> str:
 
 def _error_instead_of_result(tree: object) -> str:
     """Return the error message of a response whose results are empty; return "" if there is no such error."""
-    said = _error_message(tree)
-    if not said or not isinstance(tree, dict):
+    message = _error_message(tree)
+    if not message or not isinstance(tree, dict):
         return ""
     others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
-    return said if [] in others and not any(others) else ""
+    return message if [] in others and not any(others) else ""
 
 
 def _refused_change(tree: object) -> str:
@@ -207,8 +207,8 @@ def _refused_change(tree: object) -> str:
 
     A change is, for example, a setup call. A message such as "already exists" is not a failure.
     """
-    said = _reported_failure(tree)
-    return "" if _DONE_ALREADY.search(said) else said
+    failure = _reported_failure(tree)
+    return "" if _DONE_ALREADY.search(failure) else failure
 
 
 def _failure(node: object) -> str:
@@ -252,10 +252,10 @@ def _failure_by_code(node: object) -> str:
 def _error_message(node: object) -> str:
     if not isinstance(node, dict):
         return ""
-    told = next((node[name] for name in ERROR_KEYS if node.get(name)), None)
-    if isinstance(told, dict) and not any(told.values()):  # {"code": 0, "message": ""}
+    error = next((node[name] for name in ERROR_KEYS if node.get(name)), None)
+    if isinstance(error, dict) and not any(error.values()):  # {"code": 0, "message": ""}
         return ""
-    return _shown(told) if told is True or isinstance(told, str | list | dict) else ""
+    return _shown(error) if error is True or isinstance(error, str | list | dict) else ""
 
 
 def _failure_of_element(node: object) -> str:
@@ -280,8 +280,8 @@ def _incompleteness(tree: object, status: int) -> str:
         return f"status {status} means that the answer is not complete"
     if isinstance(tree, dict) and SEARCH_CHECK_KEYS.isdisjoint(tree):
         return ""
-    said = _in_envelope(_failure, tree) or _in_envelope(_incomplete_part, tree) or _error_beside_result(tree)
-    return said or _in_envelope(_failure_beside_nothing, tree)
+    reason = _in_envelope(_failure, tree) or _in_envelope(_incomplete_part, tree) or _error_beside_result(tree)
+    return reason or _in_envelope(_failure_beside_nothing, tree)
 
 
 def _error_beside_result(tree: object) -> str:
@@ -305,9 +305,9 @@ def _failure_beside_nothing(node: object) -> str:
     lists = [value for one in (node, *inner) for value in one.values() if isinstance(value, list)]
     if any(lists):
         return ""
-    said = _message_of_failure(node) if lists else ""
+    message = _message_of_failure(node) if lists else ""
     is_empty = lists or None in (value for name, value in node.items() if name not in NON_RESULT_KEYS)
-    return said or (_failure_by_code(node) if is_empty else "")
+    return message or (_failure_by_code(node) if is_empty else "")
 
 
 def _message_alone(tree: object) -> str:
@@ -316,8 +316,8 @@ def _message_alone(tree: object) -> str:
 
 
 def _message_of_failure(node: Mapping[str, object]) -> str:
-    told = (node[name] for name in MESSAGE_KEYS if isinstance(node.get(name), str))
-    return next((str(text)[:SHOWN_OF_VALUE] for text in told if reports_failure(str(text))), "")
+    messages = (node[name] for name in MESSAGE_KEYS if isinstance(node.get(name), str))
+    return next((str(text)[:SHOWN_OF_VALUE] for text in messages if reports_failure(str(text))), "")
 
 
 def reports_failure(text: str) -> bool:

@@ -386,15 +386,15 @@ class SearchOperation:
             extra = following
         if extra:  # the last page may bring more than was left to ask for
             hits = hits[:k]
-        said = self._empty_reason(answer, values) if not hits else self._warning(answer)
+        reason = self._empty_reason(answer, values) if not hits else self._warning(answer)
         flags = {
             UNREADABLE: unreadable,
             MORE_HITS: more and not repeated,
             PAGE_REPEATED: repeated,
             SCORES_MISSING: bool(hits) and not unreadable and self._lacks_scores(hits),
-            WARNED: bool(hits and said),
+            WARNED: bool(hits and reason),
         }
-        return hits, [name for name, holds in flags.items() if holds], said
+        return hits, [name for name, holds in flags.items() if holds], reason
 
     def _lacks_scores(self, hits: Sequence[Hit]) -> bool:
         if hits[0].score is not None or self.reader.score is None or self.reader.kind == "rank":

@@ -105,8 +105,8 @@ class PartialFailures:
             memory_id = known.get(ids[0]) if ids else None
             if memory_id is None:
                 raise answer.error(self.items, f"a refused memory has an id that was not sent: {compact(row)[:100]}")
-            said = self.message.all(row) if self.message else []
-            refused[memory_id] = compact(said[0]) if said else "refused; the service gave no reason"
+            reasons = self.message.all(row) if self.message else []
+            refused[memory_id] = compact(reasons[0]) if reasons else "refused; the service gave no reason"
         return refused
 
 

@@ -215,8 +215,8 @@ class McpChannel:
         return Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {error}")[:SHOWN])
 
     def _ended_error(self, call: CompiledCall, why: str) -> Unavailable:
-        said = "; its stderr: " + " | ".join(words[-2:]) if (words := self._stderr_tail()) else ""
-        text = f"{call.endpoint.name}: tool {call.tool}: the MCP server has ended: {why}{said}"
+        stderr = "; its stderr: " + " | ".join(words[-2:]) if (words := self._stderr_tail()) else ""
+        text = f"{call.endpoint.name}: tool {call.tool}: the MCP server has ended: {why}{stderr}"
         return Unavailable(
             redact(text)[:SHOWN], hint="fix the cause, then resume the run: this starts the server again"
         )

@@ -151,7 +151,7 @@ class StdoutNoise:
     def suppressed(self, name: str) -> Iterator[None]:
         """Inside the `with` block, log the first unreadable line as a warning and suppress the SDK's own reports."""
 
-        def heard(record: logging.LogRecord) -> bool:
+        def noise_filter(record: logging.LogRecord) -> bool:
             error = record.exc_info[1] if record.exc_info else None
             if _current_noise.get() is not self or not isinstance(error, ValidationError):
                 return True
@@ -163,8 +163,8 @@ class StdoutNoise:
             return False
 
         _current_noise.set(self)  # for the tasks that the SDK starts from here
-        logging.getLogger(SDK_LOGGER).addFilter(heard)
+        logging.getLogger(SDK_LOGGER).addFilter(noise_filter)
         try:
             yield
         finally:
-            logging.getLogger(SDK_LOGGER).removeFilter(heard)
+            logging.getLogger(SDK_LOGGER).removeFilter(noise_filter)

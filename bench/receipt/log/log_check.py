@@ -82,7 +82,7 @@ def differing_field(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -
         "runId": (entry.run_id, run.get("runId") if isinstance(run, dict) else None),
         "itemsSha256": (entry.items_sha256, rows.get("sha256") if isinstance(rows, dict) else None),
     }
-    return next((name for name, (said, there) in stated.items() if said != there), None)
+    return next((name for name, (logged, there) in stated.items() if logged != there), None)
 
 
 def file_sha256(path: Path) -> str:

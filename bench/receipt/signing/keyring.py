@@ -115,8 +115,8 @@ class Keyring:
         path = self.key_folder / f"{name}.key"
         key = SigningKey.load(path, self._passphrase)
         if key.public.fingerprint != self.trusted().named(name).fingerprint:
-            told = f"the private key {name} is not the key with this name in trusted.json"
-            raise KeyRefused("key_fingerprint", told, where=str(path), hint="restore the private key file")
+            message = f"the private key {name} is not the key with this name in trusted.json"
+            raise KeyRefused("key_fingerprint", message, where=str(path), hint="restore the private key file")
         return key
 
     def private_key(self, file: Path) -> SigningKey:
@@ -152,9 +152,9 @@ class Keyring:
         if entry is None:
             return
         if entry.status != "active":
-            told = f"the key {entry.name} is {entry.status}: new signatures with it are not trusted"
+            message = f"the key {entry.name} is {entry.status}: new signatures with it are not trusted"
             raise KeyRefused(
-                f"key_{entry.status}", told, where=where, hint="list the active keys with: bench keys list"
+                f"key_{entry.status}", message, where=where, hint="list the active keys with: bench keys list"
             )
         if role not in entry.roles:
             hint = f"create a key with this role: bench keys new NAME --roles {role}"
@@ -223,8 +223,8 @@ def run_in_child(module: str, question: Message) -> Message:
         ) from None
     refused = answer.get(REFUSED)
     if refused is not None:
-        told = cast("Mapping[str, str]", refused)
-        raise ChildError(told["kind"], told["message"], where=told["where"], hint=told["hint"])
+        error = cast("Mapping[str, str]", refused)
+        raise ChildError(error["kind"], error["message"], where=error["where"], hint=error["hint"])
     return answer
 
 

@@ -296,8 +296,8 @@ def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -
     leaving = store.named(name)
     until = leaving.revoked_from_index
     if until is not None and from_index > until:
-        told = f"the key {leaving.name} is already revoked from index {until} on; a later index is not allowed"
-        raise KeyRefused("key_revoked", told, hint=f"give an index up to {until}")
+        message = f"the key {leaving.name} is already revoked from index {until} on; a later index is not allowed"
+        raise KeyRefused("key_revoked", message, hint=f"give an index up to {until}")
     gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
     store.with_key(gone).save(ring.trusted_path)
     draft = KeyRevoked(index=0, at=at, fingerprint=gone.fingerprint, from_index=from_index, reason=reason)

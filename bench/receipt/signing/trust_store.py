@@ -112,9 +112,9 @@ class TrustStore:
         try:
             file = validate(TrustedFile, parse_file(path))
         except OSError as error:
-            told = error.strerror or "cannot be read"
+            message = error.strerror or "cannot be read"
             raise KeyRefused(
-                "key_unreadable", told, where=str(path), hint="name the trusted.json of a workspace"
+                "key_unreadable", message, where=str(path), hint="name the trusted.json of a workspace"
             ) from error
         except (CanonicalError, SchemaMismatch) as error:
             raise KeyRefused("key_unreadable", str(error), where=str(path), hint="restore the file") from error

@@ -236,8 +236,8 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
 def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
     """Check the digests and rows of the items file at ``path``, and recompute the scores from its rows."""
     if not path.is_file():
-        told = f"{path.name} is missing: without this file, no score can be checked (--items FILE)"
-        yield warn("items", "items_missing", told)
+        message = f"{path.name} is missing: without this file, no score can be checked (--items FILE)"
+        yield warn("items", "items_missing", message)
         yield skip("recompute", "the items file is missing, so scores were not recomputed")
         return
     recompute = Recomputation(receipt)
@@ -319,10 +319,10 @@ def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
         if missing and (dataset.is_dir() or len(missing) == len(stated.digests)):
             found.append(fail("digest", "dataset_mismatch", _mismatch(stated.digests, missing, dataset)))
         elif missing:
-            told = (
+            message = (
                 f"only {dataset.name} was checked, not {_names_text(missing)} (--dataset FOLDER checks all data files)"
             )
-            skipped.append(skip("digest", told, code="dataset_partial"))
+            skipped.append(skip("digest", message, code="dataset_partial"))
     return [*or_ok("digest", found), *skipped]
 
 

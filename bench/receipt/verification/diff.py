@@ -139,8 +139,12 @@ def _code(receipt: Receipt) -> dict[str, JSON]:
 
 
 def _environment(receipt: Receipt) -> dict[str, JSON]:
-    told = json_of(receipt.environment)
-    return {name: told[name] for name in told if name not in ("git", "codeTreeSha256", "lockSha256", "hostHash")}
+    environment = json_of(receipt.environment)
+    return {
+        name: environment[name]
+        for name in environment
+        if name not in ("git", "codeTreeSha256", "lockSha256", "hostHash")
+    }
 
 
 def _scores(receipt: Receipt) -> dict[str, JSON]:

@@ -79,8 +79,8 @@ class Finding:
 
     def value(self) -> dict[str, JSON]:
         """Return the finding as a JSON value, with the key ``code`` only if the finding has a code."""
-        told: dict[str, JSON] = {"id": self.check, "status": str(self.status), "detail": self.detail}
-        return told if self.code is None else {**told, "code": self.code}
+        document: dict[str, JSON] = {"id": self.check, "status": str(self.status), "detail": self.detail}
+        return document if self.code is None else {**document, "code": self.code}
 
     @property
     def verdict(self) -> ReceiptVerdict:

@@ -55,8 +55,8 @@ def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[F
     if not isinstance(document, dict):
         return [fail("schema", "field_type", "the document is not an object")]
     if "schema" in document:  # else our own receipts would pass here with fewer checks than they promise
-        told = f"a {profile} document has no schema, but this document has one (remove --profile)"
-        return [fail("schema", "schema_unknown", told)]
+        message = f"a {profile} document has no schema, but this document has one (remove --profile)"
+        return [fail("schema", "schema_unknown", message)]
     return [
         ok("schema", profile),
         *_signature(document, profile, store),

@@ -137,14 +137,14 @@ class Verification:
 
     def value(self) -> dict[str, JSON]:
         """Return all outcomes as a JSON value; the key ``logs`` exists only if a log was checked."""
-        told: dict[str, JSON] = {
+        document: dict[str, JSON] = {
             "verdict": str(self.verdict),
             "exitCode": self.verdict.exit_code,
             "receipts": [outcome.value() for outcome in self.outcomes],
         }
         if self.logs:
-            told["logs"] = [{"folder": str(log.folder), **log.value()} for log in self.logs]
-        return told
+            document["logs"] = [{"folder": str(log.folder), **log.value()} for log in self.logs]
+        return document
 
 
 def verify(paths: Sequence[Path], request: VerificationRequest) -> Verification:
