@@ -307,9 +307,8 @@ class QuestionReader:
         text = f'{"is missing" if value is None else "is empty"}, and "{item.id}" is not an abstention item'
         hint = path_hint(paths.answer.text, row) if paths.answer else ""
         if paths.answer and not hint and value in (None, "", []):
-            nothing = "null" if value is None else "{present: false}"
-            where = f"{in_braces(paths.answer.text)}: {nothing}"
-            hint = f"give an answer; if there is none, write abstention: {{where: {{{where}}}}}"
+            where = f"{{{in_braces(paths.answer.text)}: {{present: false}}}}"
+            hint = f"give an answer; if there is none, write abstention: {{where: {where}}}"
         raise item.place.error(
             name, text, hint=hint or "give an answer, or select the items without an answer in abstention"
         )

@@ -176,7 +176,7 @@ def test_rows_without_answers_give_a_hint_on_abstention(tmp_path: Path) -> None:
     ]
     made = draft_benchmark("mine", written(tmp_path, "d.jsonl", rows), tmp_path)
     assert any(
-        "2 of 3 questions have no answer" in text and "abstention: {where: {answer: null}}" in text
+        "2 of 3 questions have no answer" in text and "abstention: {where: {answer: {present: false}}}" in text
         for text in made.unmapped
     )
     expected = [{**row, "Answerability": ["UNANSWERABLE" if row["answer"] is None else "ANSWERABLE"]} for row in rows]
@@ -225,6 +225,38 @@ def test_a_list_of_session_ids_is_recognized_under_any_name(tmp_path: Path) -> N
     config, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))
     assert [item.evidence.sessions for item in map(dataset.item, dataset.items())] == [("s1",), ("s1",)]
     assert "hit_at_5" in config.text and "accuracy" in config.text
+
+
+@pytest.mark.parametrize(
+    ("column", "place", "level"),
+    [
+        ("where", "{}-s1", "sessions"),
+        ("proof", "{}-t1", "turns"),
+        ("note", "in {}-s1", ""),
+        ("session_id", "{}-s1", ""),
+    ],
+)
+def test_a_column_of_ids_is_evidence_under_any_name(tmp_path: Path, column: str, place: str, level: str) -> None:
+    names = ("ann", "bo")
+    chats = [
+        {"person": name, "sessions": [{"sid": f"{name}-s1", "lines": [
+            {"id": f"{name}-t1", "who": name, "text": f"I run mill {name}."},
+            {"id": f"{name}-t2", "who": "bot", "text": "Noted, thank you."}]}]}
+        for name in names
+    ]  # fmt: skip
+    written(tmp_path / "d", "chats.jsonl", chats)
+    rows = [f"q-{name},{name},Which mill?,mill {name},{place.format(name)},en" for name in names]
+    rows += [f"n-{name},{name},Which boat?,none,,de" for name in names]
+    lines = [f"qid,person,ask,expected,{column},lang", *rows]
+    (tmp_path / "d" / "questions.csv").write_text("\n".join(lines), encoding="utf-8")
+    config, dataset = drafted(tmp_path, tmp_path / "d")
+    found = [getattr(dataset.item(ref).evidence, level) if level else () for ref in dataset.items()]
+    expected = [(place.format(name),) for name in names] if level else [(), ()]
+    assert found == [*expected, (), ()]
+    assert any(f'the values of "{column}" are ids of {level}, so' in text for text in config.guesses) is bool(level)
+    retrieval = "none is used as evidence, so there are no retrieval metrics"
+    assert any(retrieval in text for text in config.unmapped) is not bool(level)
+    assert ("hit_at_5" in config.text) is bool(level)
 
 
 def test_evidence_of_nested_questions_adds_a_retrieval_metric(tmp_path: Path) -> None:

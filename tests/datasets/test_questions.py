@@ -446,7 +446,7 @@ def test_missing_answers_give_a_hint_with_a_valid_abstention_condition(workspace
     with pytest.raises(BenchError) as caught:
         workspace.open("n")
     condition = caught.value.hint.partition("write ")[2]
-    assert condition == 'abstention: {where: {"$.a[*].t": null}}'
+    assert condition == 'abstention: {where: {"$.a[*].t": {present: false}}}'
 
 
 def test_missing_answers_name_a_misspelled_abstention_field(workspace: Workspace) -> None:

@@ -106,6 +106,7 @@ def draft_benchmark(name: str, data: Path | None, workspace: Path) -> BenchmarkD
         gold=layout.gold,
         known_golds=layout.golds,
         joined=[name for name, step in layout.steps.items() if "file" in step],
+        keys=[str(step["by"]) for step in layout.steps.values() if "by" in step],
     )
     text = _draft_text(name, _data_lines(layout, data, workspace), guess, layout)
     found = tuple(dict.fromkeys([*layout.unmapped, *guess.unmapped, *_unread_notes(guess, text, layout)]))
@@ -288,7 +289,9 @@ def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterat
     left = [name for name in _unread_fields(guess, text) if name not in pictures]
     if left:
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
-        yield f"the config does not use these fields of a row: {', '.join(left[:8])}{more}"
+        scored = "\nevidence:" in text or "evidenceField" in text
+        lacking = "" if scored else "; none is used as evidence, so there are no retrieval metrics"
+        yield f"the config does not use these fields of a row: {', '.join(left[:8])}{more}{lacking}"
 
 
 def _unread_fields(guess: QuestionGuess, text: str) -> Iterator[str]:

@@ -79,6 +79,21 @@ class GoldGuess:
                     f'"{made}", and the same template for itemSchema.id'
                 )
 
+    def with_ids(self, names: Collection[str], history: HistoryGuess) -> tuple[str, str, str] | None:
+        """Return the first field whose values are all ids, what the ids name, and its config key.
+
+        Return None if there is no such field. Ids that are numbers are not recognized, because any small number would
+        match.
+        """
+        for path, values in _gold_values(self.place.questions(), list(names)):
+            if len(values) < 2 or all(map(str.isdecimal, values)) or path.count(".") > 1:
+                continue
+            if values <= history.session_ids:
+                return _root_field(path), "sessions", "sessionIdsField"
+            if values <= history.turn.ids:
+                return _root_field(path), "turns", "turnIdsField"
+        return None
+
     def _graded(self, path: str, inside: str) -> str | None:
         """Return the evidence keys of the config, if each piece of evidence is an object with an id and a grade.
 
@@ -127,7 +142,7 @@ def _gold_values(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[
         ):
             value = value_of(path)
             assert value is not None
-            texts = {text for place in places for one in value.all(place) if (text := scalar_text(one)) is not None}
+            texts = {text for place in places for one in value.all(place) if (text := scalar_text(one))}
             if texts:
                 yield path, texts
 

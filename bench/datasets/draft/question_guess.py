@@ -39,7 +39,7 @@ from bench.datasets.draft.config_guess import (
 )
 from bench.datasets.draft.gold_guess import GoldGuess
 from bench.datasets.draft.history_guess import HistoryGuess
-from bench.datasets.draft.question_place import QuestionPlace
+from bench.datasets.draft.question_place import QuestionPlace, looks_numbered
 from bench.datasets.rows.row_values import scalar_text, value_of
 from bench.visible import counted
 
@@ -69,8 +69,11 @@ class QuestionGuess:
         gold: str | None = None,
         known_golds: Collection[str] = (),
         joined: Collection[str] = (),
+        keys: Collection[str] = (),
     ) -> None:
         self.rows = rows
+        self._other_fields = {history, *joined, *keys}
+        """fields that contain no evidence: the history, joined rows and their keys"""
         self.several = len(files) > 1
         self.files = files
         self.keyed = (rows_path or "").startswith("$.*")
@@ -280,11 +283,10 @@ class QuestionGuess:
         held = [one.get(name) for one in self.place.questions()]
         where = self.place.at(name) if [""] not in held else self.place.at(name).strip('"') + "[0]"
         where = where if where == name or where.startswith("$") else json.dumps(f"$.{where}") if "[" in where else where
-        nothing = "null" if "" not in held and [""] not in held and [] not in held else "{present: false}"
         return (
             f"{counted(empty, f'of {every} questions (has|have)')} no {name}: if these questions cannot be "
             f"answered, write "
-            f"abstention: {{where: {{{where}: {nothing}}}}}; otherwise correct the data"
+            f"abstention: {{where: {{{where}: {{present: false}}}}}}; otherwise correct the data"
         )
 
     # ------------------------------------------------------------- ids, corpus
@@ -372,6 +374,8 @@ class QuestionGuess:
             found.append(self.gold_line)
         elif self.child is None:
             found += self.gold.flat(self.history)
+            if not found and (field := self._field_with_ids()):
+                found.append(field)
         elif self.gold.ranged and (self.gold.nested(self.history) or "").startswith('"'):
             found.append("parser: ranges")
         elif self.gold.paths and self.gold.nested(self.history) is None:
@@ -380,6 +384,27 @@ class QuestionGuess:
         if found:
             each = {line.partition(":")[0]: line for line in reversed(found)}
             yield f"evidence: {{{', '.join(dict.fromkeys(line for line in found if line in each.values()))}}}\n"
+
+    def _field_with_ids(self) -> str | None:
+        """Return the config's evidence key for an unused field whose values are all ids of sessions or turns.
+
+        Return None if there is no such field. A field such as ``session_id`` is left out, because it can also name the
+        session of the question.
+        """
+        used = "".join((*self.lines(), *self.history.lines, self.metadata(), self.item_id() or ""))
+        names = [
+            name
+            for name in self.place.asked
+            if name not in self._other_fields
+            and not looks_numbered(name)
+            and not re.search(rf"\b{re.escape(name)}\b", used)
+        ]
+        found = self.gold.with_ids(names, self.history)
+        if found is None:
+            return None
+        name, ids, key = found
+        self.guessed.append(f'the values of "{name}" are ids of {ids}, so it is used as evidence')
+        return f"{key}: {self.place.at(name)}"
 
     def without_gold(self) -> list[str]:
         """Return the question types whose questions have no evidence.

@@ -40,7 +40,8 @@ class TurnGuess:
     """Guess the fields of a history's turns. A turn is an object, a text, or a pair of title and text."""
 
     def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
-        self.turns = [one for one in found if isinstance(one, Mapping)]
+        self.turns = list({id(one): one for one in found if isinstance(one, Mapping)}.values())
+        """the turns, each once; a history that is joined to several questions is in several rows"""
         self.texts = {one for one in found if isinstance(one, str)}
         self.pairs = [one for one in found if isinstance(one, list) and len(one) == 2]
         self.gold = gold
