@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError, ValidationError
 
 from bench.errors import UsageError
 
@@ -198,6 +198,9 @@ def _error_text(problem: CycloptsError) -> str:
     if isinstance(problem, UnusedCliTokensError):
         words = " ".join(f'"{word}"' for word in problem.unused_tokens or ())
         return f"unexpected argument: {words}"
+    if isinstance(problem, ValidationError) and problem.argument is not None:
+        typed = next((token.keyword for token in problem.argument.tokens), None)
+        return f"{typed or problem.argument.name} {problem.exception_message}"
     if isinstance(problem, MissingArgumentError) and problem.argument is not None:
         return f"{problem.argument.name} is missing"
     text = " ".join(str(problem).split())

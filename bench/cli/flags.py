@@ -19,7 +19,14 @@ from bench.errors import UsageError
 if TYPE_CHECKING:
     from bench.scalars import Json
 
-Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
+
+def has_value(_type: object, values: object) -> None:
+    """Refuse a flag of several values that has no value."""
+    if values == []:
+        raise ValueError("needs a value")
+
+
+Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=(), validator=has_value)]
 Maybe = Annotated[str | None, Parameter()]
 
 
@@ -71,7 +78,7 @@ class SelectionFlags:
     """position of the last item to run"""
     shard: Maybe = None
     """i/n: the i-th of n equal ranges of the items, for example 1/4"""
-    items: Annotated[Many, Parameter(name=["--items", "--item"])] = None
+    items: Annotated[Many, Parameter(name=["--items", "--item"], validator=())] = None
     """ids of the items to run"""
     items_of: Many = None
     """ids of corpora: run all items of these corpora"""

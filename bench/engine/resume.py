@@ -31,6 +31,7 @@ from bench.journal.merger import selected_from
 from bench.journal.paths import find_run
 from bench.model import FAILED_STATES, Phase, RunIdentity
 from bench.plan import Lane, Plan, changes, make_plan
+from bench.plan.build import unjudged
 from bench.plan.job_record import EXTRA_KEY, RESCORED, JobRecord, dump_jobs, read_jobs, records
 from bench.settings import Environment
 from bench.visible import counted
@@ -139,6 +140,7 @@ async def rescored_plan(
     Raises:
         Locked: another live process works on the run.
         IdentityError: a flag or file changes something on which the stored results depend.
+        UsageError: a flag names an evaluator that needs a judge, but there is no judge.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -148,6 +150,9 @@ async def rescored_plan(
     request = RunRequest.combine(stored_request(meta), flags)
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_stored(meta.identity, plan, Phase.EVALUATE)
+    if "evaluators" in flags:
+        for _, evaluator in unjudged(plan.running):
+            raise UsageError(f"{evaluator} needs --judge-model", hint="name a judge: --judge-model PROVIDER/MODEL")
 
     async def announce(journal: Journal) -> None:
         journal.append(Event(kind=RESCORED, data={"generation": before + 1, "prompt": prompt}))

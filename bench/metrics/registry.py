@@ -291,7 +291,7 @@ class Registry:
         generic = spelled if k is None else f"{base}_at_K"
         close = [c.replace("_at_K", f"_at_{k}") if k is not None else c for c in similar_names(generic, self.names())]
         text = f'unknown metric "{name}"' + (f"; did you mean {or_list(close)}?" if close else "")
-        return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
+        return UnknownMetric(text)
 
     def info(self, name: str) -> MetricInfo:
         """Return the main name, the other names, the definition and the unit of a metric.

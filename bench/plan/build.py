@@ -196,6 +196,14 @@ def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str
     return f"skipped: {benchmark.name} needs {', '.join(missing)}, which {provider.label} does not have"
 
 
+def unjudged(running: Sequence[Lane]) -> Iterator[tuple[str, str]]:
+    """Yield the benchmark and the evaluator of each lane whose answers need a judge but have none."""
+    for lane in running:
+        scoring = lane.benchmark.scoring
+        if scoring.judging and any(job.answering != NONE and job.judge == NONE for job in lane.jobs):
+            yield lane.benchmark.name, scoring.judging[0]
+
+
 def _check_models(running: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
     """Raise an error if a running lane uses an unknown model, or a model whose API key is not set."""
     embedding = {lane.provider.embedding for lane in running}
@@ -316,6 +324,9 @@ def _flag_notes(
     """
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
         yield "--judge-model has no effect: no evaluator of this run uses a judge"
+    if not request.judge_model:
+        for name, evaluator in unjudged(running):
+            yield f"{name}: answers get no verdict, because {evaluator} needs a judge: name one with --judge-model"
     embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
     if request.embedding_model is not None and not embeds:
         yield "--embedding-model has no effect: no provider or evaluator of this run uses an embedding model"

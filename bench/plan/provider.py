@@ -31,7 +31,7 @@ from bench.config.file import Source, did_you_mean, explain, fold_key, key_text
 from bench.config.provider.config import ProviderConfig, identity
 from bench.config.provider.file import load_provider
 from bench.config.value_rules import find_variables, walk_texts
-from bench.errors import CanonicalError, UsageError
+from bench.errors import CanonicalError, ConfigError, UsageError
 from bench.events import HIDDEN, redact
 from bench.models.names import resolve_name, with_vendor
 from bench.plan.model import BUILT_IN_EMBEDDING, ProviderPlan
@@ -210,7 +210,9 @@ def _unknown_provider(key: str, labels: Sequence[str]) -> UsageError:
         text = "the key of the config is missing"
     else:
         text = f"this run has no provider {name}{did_you_mean(name, labels)}"
-    return UsageError(f"--set {key}: {text}", hint="write PROVIDER.KEY=VALUE, for example chroma.search.k=5")
+    return UsageError(
+        f"--set {key}: {text}", hint="write PROVIDER.KEY=VALUE, for example chroma.ingest.batch.max_items=200"
+    )
 
 
 def _value(key: str, value: object) -> object:
@@ -237,7 +239,7 @@ def _with_overrides(config: ProviderConfig, sets: Mapping[str, object]) -> Provi
             )
         tree = config.model_dump(mode="json", exclude_unset=True)
         for path, value in sets.items():
-            _put(tree, path, value)
+            _put(tree, config.name, path, value)
         try:
             return ProviderConfig.model_validate(tree)
         except ValidationError as error:
@@ -246,12 +248,17 @@ def _with_overrides(config: ProviderConfig, sets: Mapping[str, object]) -> Provi
     source = Source.read(config.path)
     tree = copy.deepcopy(dict(source.tree))
     for path, value in sets.items():
-        _put(tree, path, value)
-    return load_provider(Source(path=source.path, tree=tree, places=source.places))
+        _put(tree, config.name, path, value)
+    try:
+        return load_provider(Source(path=source.path, tree=tree, places=source.places))
+    except ConfigError as error:  # the file alone has no problem: the places in it would mislead
+        problems = error.problems or (error,)
+        named = [ConfigError(f"--set {config.name}: {one.message}", hint=one.hint) for one in problems]
+        raise ConfigError.of(named) from error
 
 
-def _put(tree: Json, path: str, value: object) -> None:
-    """Set the value at a path of a tree, and create missing maps.
+def _put(tree: Json, provider: str, path: str, value: object) -> None:
+    """Set the value at a path of a provider's config tree, and create missing maps.
 
     A key matches in camelCase and in snake_case.
     """
@@ -262,7 +269,8 @@ def _put(tree: Json, path: str, value: object) -> None:
         below = node.setdefault(key, {})
         if not isinstance(below, dict):
             raise UsageError(
-                f"--set {path}: {key} is not a map of keys", hint="show the keys with: bench describe PROVIDER"
+                f"--set {provider}.{path}: {key} is not a map of keys",
+                hint="show the keys with: bench describe PROVIDER",
             )
         node = below
     node[_spelled(node, last)] = value

@@ -24,11 +24,10 @@ from bench.journal.paths import report_folder
 from bench.metrics.latency import attempt_us
 from bench.model import Phase, State
 from bench.plan.job_record import JobRecord
-from bench.plan.shared_builds import PROVIDER_VERSION
 from bench.plan.validity import is_judged
 from bench.report.cost_text import cost_sentence, usd_text
 from bench.report.fold import JobReport, fold
-from bench.report.job_data import job_facts
+from bench.report.job_data import job_facts, reported_versions
 from bench.report.memory_cost import ContextSize, MemoryCost
 from bench.report.tables import Grid, job_texts, models_text, number, with_interval
 from bench.stats import percentile
@@ -250,12 +249,7 @@ def _judge_error(job: JobReport) -> tuple[str, str]:
 
 
 async def _system_fact(reader: Reader, record: JobRecord) -> tuple[str, str]:
-    versions = [
-        str(event.data["upstream"])
-        for _, event in await reader.events()
-        if event.kind == PROVIDER_VERSION and event.scope == record.build and event.data.get("upstream") is not None
-    ]
-    named = " and ".join(dict.fromkeys(versions))
+    named = " and ".join(reported_versions([event for _, event in await reader.events()], record))
     kind = f"{record.provider} ({record.provider_type})"
     return fact(f"{kind} {named}" if named else "", "no version was reported; set version in the provider's config")
 

@@ -392,12 +392,17 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
     )
 
 
-def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]:
-    """Return a note if the memory system changed its version during the run, else ()."""
+def reported_versions(events: Sequence[Event], record: JobRecord) -> list[str]:
+    """Return the versions that the memory system reported in the run, in order; [] if it reported none."""
     answered = [
         event.data.get("upstream") for event in events if event.kind == PROVIDER_VERSION and event.scope == record.build
     ]
-    versions = list(dict.fromkeys(str(version) for version in answered if version is not None))
+    return list(dict.fromkeys(str(version) for version in answered if version is not None))
+
+
+def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]:
+    """Return a note if the memory system changed its version during the run, else ()."""
+    versions = reported_versions(events, record)
     if len(versions) < 2:
         return ()
     return (f"several versions of {record.provider} answered in this run: {', then '.join(versions)}",)

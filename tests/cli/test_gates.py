@@ -14,6 +14,7 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.plan import Plan
 from bench.report import Report, fold
+from tests.cli.conftest import Bench
 from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
 
@@ -48,6 +49,11 @@ def test_a_gate_accepts_every_alias_of_its_metric(tmp_path: Path, name: str) -> 
             "--min-score nonsense: no benchmark of this run computes this metric",
             "add the metric with --metrics",
         ),
+        (
+            "accurcy=0.5",
+            "--min-score accurcy: no benchmark of this run computes this metric",
+            'did you mean "accuracy"?',
+        ),
         ("mrr=high", "--min-score mrr=high: expected a number", "see bench --help"),
         ("mrr=nan", "--min-score mrr=nan: expected a number", "see bench --help"),
         ("mrr=inf", "--min-score mrr=inf: expected a number", "see bench --help"),
@@ -59,6 +65,12 @@ def test_a_gate_with_an_unknown_metric_or_invalid_number_is_rejected(
     with pytest.raises(UsageError) as caught:
         check_gates(planned(tmp_path, gate))
     assert (str(caught.value), caught.value.hint) == (text, hint)
+
+
+@pytest.mark.parametrize("command", [("plan",), ("run", "--dry-run"), ("run",)])
+def test_plan_and_dry_run_reject_a_gate_as_the_run_does(bench: Bench, command: tuple[str, ...]) -> None:
+    flags = ("--providers", "no-memory", "--limit", "2", "--min-score", "accurcy=0.3")
+    assert "--min-score accurcy: no benchmark of" in bench(*command, *flags, check=2).stderr
 
 
 def test_a_gate_accepts_a_metric_added_with_metrics(tmp_path: Path) -> None:

@@ -152,6 +152,21 @@ def test_sign_with_output_writes_receipt_and_items_file_there(bench: Bench, rece
     assert [path.name for path in tmp_path.glob("*.items.jsonl")], "its rows lie beside it"
 
 
+@each_row(
+    ("words", "text"),
+    [
+        (("sign",), "this workspace has no run yet"),
+        (("sign", "gone"), 'there is no run "gone"'),
+        (("reproduce", "gone.json", "--sign"), "no such file: gone.json"),
+    ],
+)
+def test_a_missing_run_or_receipt_is_reported_before_a_missing_key(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], text: str
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    assert text in bench(*words, check=2).stderr
+
+
 def test_verify_of_a_valid_receipt_prints_measurement_items_and_signature(bench: Bench, receipt: str) -> None:
     lines = [line.strip() for line in bench("verify", receipt).stdout.splitlines()]
     assert lines[0].startswith(f"VALID  {receipt}")

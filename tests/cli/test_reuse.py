@@ -75,6 +75,9 @@ def test_retry_rejects_an_item_that_did_not_fail(bench: Bench) -> None:
         (("fork", "nobody", "--from", "answer"), "nobody"),
         (("rescore", "nobody"), "nobody"),
         (("rescore", "r", "--metrics", "ndgc_at_10"), "ndcg_at_10"),
+        (("rescore", "r", "--metrics"), "--metrics needs a value"),
+        (("rescore", "r", "--evaluators", "llm-judge"), "llm-judge needs --judge-model"),
+        (("rescore", "r", "--evaluators", "llm-judge", "--judge-model", "none"), "llm-judge needs --judge-model"),
         (("retry", "nobody"), "nobody"),
     ],
 )

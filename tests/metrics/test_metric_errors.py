@@ -33,7 +33,11 @@ KEYS = "known keys: name, method, config, breakdown, evaluator"
     ("entry", "text", "hint"),
     [
         # names
-        ("rouge", 'unknown metric "rouge"; did you mean "rouge_l"?', 'did you mean "rouge_l"?'),
+        (
+            "rouge",
+            'unknown metric "rouge"; did you mean "rouge_l"?',
+            "list the known metrics with: bench list metrics",
+        ),
         ("", 'unknown metric ""', "list the known metrics with: bench list metrics"),
         ("zzz", 'unknown metric "zzz"', "list the known metrics with: bench list metrics"),
         ("mrr@0", 'metric "mrr_at_0": K must be 1 or more', 'write "ndcg_at_10", or give k'),

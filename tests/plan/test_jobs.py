@@ -184,6 +184,11 @@ def test_a_skipped_lane_needs_no_variables(world: World) -> None:
             ["--judge-model has no effect: no evaluator of this run uses a judge"],
         ),
         ({"judge_model": "none"}, []),
+        ({**JUDGING, "judge_model": "none", "answering_model": "openai/a"}, []),
+        (
+            {**JUDGING, "answering_model": "openai/a"},
+            ["facts: answers get no verdict, because llm-judge needs a judge: name one with --judge-model"],
+        ),
         ({**JUDGING, "judge_model": "openai/j", "answering_model": "openai/a"}, []),
         (
             {"embedding_model": "openai/e"},

@@ -11,8 +11,9 @@ import pytest
 
 from bench import stats
 from bench.errors import UsageError
-from bench.journal import RunState
+from bench.journal import Event, RunState
 from bench.plan.job_record import MetricRecord, ModelNames
+from bench.plan.shared_builds import PROVIDER_VERSION
 from bench.report.comparison.compare import compare_sides
 from bench.report.comparison.comparison_rows import Comparisons, PairComparison, conclusion_sentences, gate_outcomes
 from bench.report.comparison.comparison_targets import ComparisonTarget, sides_of
@@ -143,11 +144,24 @@ async def test_a_forced_comparison_is_marked_in_json_and_markdown(tmp_path: Path
     assert comparison_markdown(found).count("NOT LIKE FOR LIKE") >= 2
 
 
-async def test_embedding_model_and_provider_version_can_differ(tmp_path: Path) -> None:
+async def test_embedding_model_and_provider_config_can_differ(tmp_path: Path) -> None:
     other = ModelNames(embedding="acme/e2", answering="acme/m1", judge=None)
     right = job("y", dict(GOOD), models=other, config_sha256={"benchmark": "b", "provider": "q" * 64})
     one = await pair_of(tmp_path, job("x", dict(GOOD)), right)
-    assert {check.name for check in one.comparability.by_design} == {"provider", "provider_version", "embedding_model"}
+    assert {check.name for check in one.comparability.by_design} == {"provider", "provider_config", "embedding_model"}
+
+
+async def test_the_reported_versions_of_both_systems_are_compared(tmp_path: Path) -> None:
+    def reported(provider: str, *versions: str) -> list[Event]:
+        return [
+            Event(kind=PROVIDER_VERSION, scope=f"lane-{provider}", data={"upstream": version}) for version in versions
+        ]
+
+    await made(tmp_path, "r1", [job("x", dict(GOOD))], events=reported("x", "2.1", "2.1", "2.2"))
+    await made(tmp_path, "r2", [job("y", dict(GOOD))])
+    (one,) = (await compared(tmp_path, "r1:x", "r2:y")).comparisons
+    texts = [check.text for check in one.comparability.by_design]
+    assert "provider version: A has 2.1 and 2.2, B has unknown" in texts
 
 
 async def test_two_models_of_one_provider_are_compared_if_the_targets_name_them(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import run_or_newest
+from bench.cli.flags import has_value, run_or_newest
 from bench.cli.global_flags import current
 from bench.config.catalog import Catalog
 from bench.errors import UsageError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bench.receipt.verification.reproduce import Reproduction
 
 Switch = Annotated[bool, Parameter(negative=())]
-Many = Parameter(consume_multiple=True, negative=())
+Many = Parameter(consume_multiple=True, negative=(), validator=has_value)
 
 
 # ---------------------------------------------------------------------------- sign
@@ -71,8 +71,8 @@ def sign(
     from bench.settings import Environment
 
     ring = keyring()
-    signing_key = ring.signing_key("receipt", key)
     run = find_run(ring.workspace, run_or_newest(run_id))
+    signing_key = ring.signing_key("receipt", key)
     name = run.name if run.is_dir() else run.parent.name
     request = SigningRequest(
         output=output or report_folder(ring.workspace / "results", name) / "receipts",
@@ -140,6 +140,7 @@ def reproduce(
     from bench.receipt.verification.verify import VerificationRequest
 
     flags, ring = current.get(), keyring()
+    existing_file(receipt)
     events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
     question = VerificationRequest(trust=load_trust(trusted, pubkey or ()), items=existing_file(items))
     setting = ReproductionSettings(

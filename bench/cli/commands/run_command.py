@@ -135,12 +135,15 @@ def check_gates(plan: Plan) -> None:
     Raises:
         UsageError: no benchmark of the run computes the metric of a gate, or the value of a gate is not a number.
     """
+    from bench.metrics.protocol import or_list, similar_names
+
     known = {_canonical_metric(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
     for name, wanted in plan.request.min_score.items():
         if _canonical_metric(name) not in known:
+            close = similar_names(name, known)
             raise UsageError(
                 f"--min-score {name}: no benchmark of this run computes this metric",
-                hint="add the metric with --metrics",
+                hint=f"did you mean {or_list(close)}?" if close else "add the metric with --metrics",
             )
         if not _is_number(wanted):
             raise UsageError(f"--min-score {name}={wanted}: expected a number")
@@ -281,6 +284,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     for lane in made.lanes:
         for name in required_variables(lane.provider.config):
             ahead.ensure(name, user=lane.provider.label)
+    check_gates(made)
     show_plan(made, flags, unset=ahead.unset, detect=detect)
     return 0
 

@@ -117,7 +117,8 @@ def _checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityC
     ):
         yield replace(state, same=state.a is True and state.b is True)
     yield check("provider", lambda side: side.record.provider, affects=False)
-    yield check("provider_version", lambda side: _digest(side.record.config_sha256.get("provider")), affects=False)
+    yield check("provider_version", lambda side: side.version or "unknown", affects=False)
+    yield check("provider_config", lambda side: _digest(side.record.config_sha256.get("provider")), affects=False)
     yield check("embedding_model", lambda side: side.record.models.embedding, affects=False)
     yield check("epochs", lambda side: side.record.epochs, affects=False)
     for name in LOAD_SETTINGS if a.load and b.load else ():

@@ -29,7 +29,7 @@ from bench.model import DATES_MISSING
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import CALIBRATION
 from bench.report.fold import job_invalid_reasons, repeats_of
-from bench.report.job_data import OutcomeCounts, fold_rows, open_measures
+from bench.report.job_data import OutcomeCounts, fold_rows, open_measures, reported_versions
 from bench.scalars import Json
 
 LOAD_SETTINGS = ("concurrency", "ingest_concurrency", "rate")
@@ -98,6 +98,8 @@ class Side:
     """concurrency and rate limits; settings that were not recorded are left out"""
     lacks_dates: bool = False
     """True if the prompts of the answering model do not contain the dates of hits"""
+    version: str | None = None
+    """version that the memory system reported; None if it reported none"""
     named_model: bool = False
     """True if the user named the answering model of this side, because the comparison may be about models"""
 
@@ -184,6 +186,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
         ended = await reader.settled(record.key, record.epochs)
     for row in reduce_repeats(rows, names, record.epochs_reducer, epochs=record.epochs)[0]:
         filling.add_row(row)
+    events = [event for _, event in await reader.events()]
     counts, probes = OutcomeCounts.of(ended), await reader.probes(record.build)
     reasons = await job_invalid_reasons(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
@@ -202,9 +205,8 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
         seed=record.seed,
         judge_noise=await judge_noise(reader, record),
         load=load_of(reader.meta, reader.resumes, record.provider),
-        lacks_dates=any(
-            event.kind == DATES_MISSING and event.scope == record.lane for _, event in await reader.events()
-        ),
+        lacks_dates=any(event.kind == DATES_MISSING and event.scope == record.lane for event in events),
+        version=" and ".join(reported_versions(events, record)) or None,
         named_model=named_model,
     )
 
