@@ -155,7 +155,7 @@ class RunFlags(SelectionFlags):
     max_cost: Annotated[float | None, Parameter(group=LIMITS)] = None
     """maximum USD of the run, including resumes; at this cost the run stops cleanly with exit 3"""
     max_time: Annotated[Maybe, Parameter(group=LIMITS)] = None
-    """maximum time of this process, for example 6h; then the run stops cleanly with exit 3"""
+    """maximum time of this process: seconds, or a text such as 6h; then the run stops cleanly with exit 3"""
     max_error_rate: Annotated[float | None, Parameter(group=LIMITS)] = None
     """a job with a larger share of failed items is INVALID (default: 0.02)"""
     timeout: Annotated[Maybe, Parameter(group=LIMITS)] = None

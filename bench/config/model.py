@@ -73,8 +73,8 @@ class ModelSettings(ConfigModel):
     fixed_temperature: bool = False
     """true: no temperature is sent, because the model rejects it"""
     body: Mapping[str, object] = Field(default_factory=dict)
-    """extra fields of each request. A run with other fields is another run, and cannot be resumed with them. ``model``,
-    ``messages`` and similar fields are errors"""
+    """extra fields of each request, which cannot change when a run is resumed. ``model``, ``messages`` and similar
+    fields are errors"""
     stream: bool = False
     """true: the model supports streamed replies only"""
     batch: PositiveInt | None = None

@@ -121,7 +121,21 @@ MOST_HITS = 10_000
 MOST_SHARDS = 10_000
 MOST_WORKERS = 64
 LONGEST_SHARD = 19
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_WAIT_S)]
+
+
+def _time_schema(longest_s: float) -> WithJsonSchema:
+    number = {"type": "number", "exclusiveMinimum": 0, "maximum": longest_s}
+    return WithJsonSchema({"anyOf": [number, {"type": "string"}]})
+
+
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_WAIT_S), _time_schema(LONGEST_WAIT_S)]
+RunTime = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_RUN_S), _time_schema(LONGEST_RUN_S)]
+Processes = Annotated[
+    int,
+    BeforeValidator(_cores),
+    Field(ge=1, le=MOST_WORKERS),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_WORKERS}, {"const": "auto"}]}),
+]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Epochs = Annotated[int, Field(ge=1, le=MOST_EPOCHS)]
 Cutoff = Annotated[int, Field(ge=1, le=MOST_HITS)]
@@ -205,8 +219,8 @@ class Experiment(ConfigModel):
     evaluators: Words = ()
     """evaluators that replace those of the benchmark; the first evaluator decides whether an answer is right"""
     prices: Prices = Field(default_factory=dict)
-    """provider ``NAME`` -> USD per add call and per search call; ``provider/model`` -> ``{input, output}``, USD per
-    million tokens"""
+    """name of a provider -> USD per add call and per search call; full name of a model, such as ``openai/gpt-4o-mini``
+    -> ``{input, output}``, USD per million tokens"""
     track: Literal["uniform", "vendor"] = "uniform"
     """uniform: all providers have the same answer prompt; vendor: each provider has its own answer prompt. Results of
     the two tracks are never in one table"""
@@ -249,9 +263,9 @@ class Operation(ConfigModel):
     rate: Pairs = Field(default_factory=dict)
     """provider ``NAME``, or only its calls ``NAME.add`` or ``NAME.search`` -> a rate such as ``50/s`` or ``600/m``"""
     timeout: Seconds | None = None
-    """maximum seconds of one attempt of a call"""
+    """maximum time of one attempt of a call: seconds, or a text such as ``90s``"""
     item_timeout: Seconds | None = None
-    """maximum seconds for all phases of one item"""
+    """maximum time of all phases of one item: seconds, or a text such as ``15m``"""
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     reuse_build: str = "never"
@@ -263,7 +277,7 @@ class Operation(ConfigModel):
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""
-    max_time: Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_RUN_S)] | None = None
+    max_time: RunTime | None = None
     min_score: Pairs = Field(default_factory=dict)
     run_id: str | None = None
     label: Pairs = Field(default_factory=dict)
@@ -280,7 +294,7 @@ class Operation(ConfigModel):
     cache: Literal["read", "write", "readwrite"] | None = None
     """read: reuse model replies of earlier runs of this workspace; write: store replies for later runs; readwrite:
     both"""
-    workers: Annotated[int, BeforeValidator(_cores), Field(ge=1, le=MOST_WORKERS)] | None = None
+    workers: Processes | None = None
     """number of processes on this machine that share the run; auto: one per core"""
     cluster: str | None = None
     shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None = None

@@ -251,10 +251,9 @@ class Dataset:
                     yield name
 
     def corpus(self, corpus_id: str) -> Corpus:
-        """Read one corpus as it is ingested.
+        """Read one corpus, with exactly the sessions that are ingested.
 
-        Sessions that the history mode excludes are left out. If the corpus id contains a cut-off, later sessions are
-        left out too.
+        The history mode can exclude sessions. If the corpus id contains a cut-off date, later sessions are excluded.
         """
         built = self._reduced_corpus(self._base_of(corpus_id))
         if self._index.views is None:

@@ -263,7 +263,7 @@ def _errors(tree: Mapping[str, object]) -> str:
 def _id(tree: Mapping[str, object], kind: str) -> str:
     found = tree.get("id")
     if not isinstance(found, str) or not found:
-        raise MappingError(f"expected the id of the {kind} in the answer; got {str(tree)[:200]}")
+        raise MappingError(f"the response must have the id of the {kind}; got {str(tree)[:200]}")
     return found
 
 

@@ -47,6 +47,8 @@ def test_each_shipped_config_matches_its_schema(root: Path) -> None:
     [
         ("run", {"benchmark": ["demo"]}),
         ("run", {"limit": 0}),
+        ("run", {"max_time": 0}),
+        ("run", {"workers": 65}),
         ("run", {"limit": "many"}),
         ("provider", {"name": "x", "endpoint": {}}),
         ("benchmark", {"name": 3}),
@@ -65,7 +67,7 @@ def test_the_schema_rejects_an_invalid_document(kind: Kind, document: dict[str, 
     ("kind", "document"),
     [
         ("run", {"benchmarks": "demo", "providers": ["bm25", "oracle"], "answeringModel": "none"}),
-        ("run", {"max_time": "6h", "itemTimeout": 30, "timeout": "90s"}),
+        ("run", {"max_time": "6h", "itemTimeout": 30, "timeout": "90s", "workers": "auto"}),
         ("run", {"set": ["bm25.k=3"], "rate": "p.add=5/s", "label": {"a": "b"}, "min_score": ["mrr=0.5"]}),
         ("run", {"metrics": ["mrr", {"name": "ndcg_at_10", "config": {"gain": "linear"}}]}),
         ("benchmark", {"extends": "demo", "data": {"sha256": None}}),

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from bench.scalars import Json
 
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
-TIMES = ("maxTime", "timeout", "itemTimeout")
 PAIRS = ("set", "rate", "label", "minScore")
 SHORT: dict[str, dict[str, Any]] = {"WaitBlock": {"const": "sentinel"}, "MetricChoice": {"type": "string"}}
 """name of a definition -> schema of the short value that a file may have instead of the block"""
@@ -73,10 +72,10 @@ def _allow_null(block: dict[str, Any]) -> None:
 
 
 def _allow_flag_syntax(keys: dict[str, dict[str, Any]]) -> None:
-    """In the schema of a run file, allow texts for times and mappings, in the syntax of the command line."""
+    """In the schema of a run file, allow texts for mappings, in the syntax of the command line."""
     text: dict[str, Any] = {"type": "string"}
-    for name in (*TIMES, *PAIRS):
-        ways = [text] if name in TIMES else [text, {"type": "array", "items": text}]
+    ways = [text, {"type": "array", "items": text}]
+    for name in PAIRS:
         keys[name] = {"anyOf": [keys[name], *ways], "description": keys[name].get("description", "")}
 
 
