@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 PLAIN_EVERY_S = 10.0
+SHOWN_WAIT_S = 2.0
+"""shortest wait for an index that is shown, because most indexes are ready after a moment"""
 
 
 class Display(Protocol):
@@ -122,7 +124,8 @@ def totals_text(progress: Progress) -> str:
         f"cost {cost_text(progress)}",
         f"ETA {seconds_text(progress.eta_s)}",
     ]
-    return ", ".join(parts)
+    wait = progress.index_wait()
+    return ", ".join([*parts, f"waiting {wait.text}"] if wait is not None and wait.waited_s >= SHOWN_WAIT_S else parts)
 
 
 def share_text(part: int, whole: int) -> str:
@@ -219,6 +222,7 @@ class JsonDisplay:
         if progress is None:
             return
         progress.events.clear()
+        wait = progress.index_wait()
         console.json_line(
             {
                 "event": "progress",
@@ -233,6 +237,7 @@ class JsonDisplay:
                 "cost_unknown_calls": progress.unknown_costs,
                 "eta_s": progress.eta_s,
                 "elapsed_s": progress.elapsed_s,
+                "index_wait": wait.to_json() if wait else None,
             }
         )
 

@@ -165,6 +165,7 @@ def _added(own: RunStatusDocument, shards: Sequence[RunStatusDocument]) -> RunSt
     for one in shards:
         for phase, counts in one["phases"].items():
             phases.setdefault(phase, Counter()).update(counts)
+    waits = [one["index_wait"] for one in shards if one["index_wait"] is not None]
     oldest = [one["oldest_request_s"] for one in shards if one["oldest_request_s"] is not None]
     return {
         **own,
@@ -174,4 +175,6 @@ def _added(own: RunStatusDocument, shards: Sequence[RunStatusDocument]) -> RunSt
         "phases": {name: dict(counts) for name, counts in phases.items()},
         "oldest_request_s": max(oldest, default=None),
         "cost_usd": format(sum((Decimal(one["cost_usd"]) for one in shards), Decimal(0)), "f"),
+        "cost_unknown_calls": sum(one["cost_unknown_calls"] for one in shards),
+        "index_wait": max(waits, key=lambda one: one["waited_s"], default=None),
     }

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
+from bench.journal.records import IndexWaiting
 from bench.model import Phase, State
 from bench.plan import NONE
 
@@ -118,6 +120,8 @@ class Progress:
         self.calls = 0
         self.events: deque[str] = deque(maxlen=100)
         """short messages for the user, such as that a lane was stopped"""
+        self._index_waits: dict[tuple[str, str], tuple[float, float]] = {}
+        """(lane, corpus) -> (start of the wait, its timeout in seconds), the oldest wait first"""
         self._clock = clock
         self._started = clock()
         self._ended_at: deque[float] = deque(maxlen=2048)
@@ -133,6 +137,15 @@ class Progress:
     def watch_rows(self, waiting: Callable[[], int]) -> None:
         """Set the function that counts rows that are not durable yet."""
         self._waiting = waiting
+
+    @contextmanager
+    def waiting_for_index(self, lane: str, corpus: str, timeout_s: float) -> Iterator[None]:
+        """Record that a corpus waits until it is searchable, while the ``with`` block runs."""
+        self._index_waits[lane, corpus] = (self._clock(), timeout_s)
+        try:
+            yield
+        finally:
+            del self._index_waits[lane, corpus]
 
     def phase_durable(self, lane: str, phase: Phase, *, failed: bool) -> None:
         """Count a durable phase row."""
@@ -175,6 +188,13 @@ class Progress:
     def oldest_s(self) -> float | None:
         """Return the age in seconds of the oldest request in flight; None if no request is in flight."""
         return self._http.oldest_s() if self._http is not None else None
+
+    def index_wait(self) -> IndexWaiting | None:
+        """Return the wait of the corpus that has waited longest until it is searchable; None if no corpus waits."""
+        for (_, corpus), (began, timeout_s) in self._index_waits.items():
+            waited_s = self._clock() - began
+            return IndexWaiting(corpora=len(self._index_waits), corpus=corpus, waited_s=waited_s, timeout_s=timeout_s)
+        return None
 
     @property
     def elapsed_s(self) -> float:

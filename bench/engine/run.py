@@ -201,6 +201,7 @@ class Execution:
         run.journal.on_commit = counter
         run.journal.on_failure = run.stopping.now
         run.journal.oldest_s = run.http.oldest_s
+        run.journal.index_wait = run.progress.index_wait
         lanes = await open_lanes(stack, run, models, request_slots(run.plan))
         await reuse_builds(run, lanes)
         counter.expect({lane.key: lane.pending for lane in lanes}, rescore=rescore)

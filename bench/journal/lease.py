@@ -18,11 +18,13 @@ from bench.errors import JournalError, Locked
 from bench.journal.codec import micros, to_json
 from bench.journal.lease_holder import HEARTBEAT_S, LeaseHolder
 from bench.journal.queries import READ, holder_of
+from bench.journal.records import IndexWaiting
 from bench.journal.rows import RunState, set_clock, wall
 from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
 OLDEST_SENT = "oldest_sent_us"
+INDEX_WAIT = "index_wait"
 """name of the meta row with the time at which the oldest request in flight was sent; null if there is no request"""
 PATIENCE_MS = 500
 """milliseconds that the last checkpoint waits for readers"""
@@ -58,10 +60,11 @@ class JournalLease:
         me.take()
         self._file = self._found()
 
-    def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
+    def beat(self, raw: sqlite3.Connection, oldest_s: float | None, index_wait: IndexWaiting | None = None) -> None:
         """If a heartbeat is due, write the current time to the lock row.
 
         ``oldest_s`` is the age of the oldest request in flight; the time at which this request was sent is stored too.
+        ``index_wait`` is stored with the time at which the wait began.
 
         Raises:
             JournalError: the file was deleted or replaced; SQLite would go on writing to the deleted file.
@@ -77,6 +80,9 @@ class JournalLease:
             raise Locked("another process has taken over the run", where=str(self._path))
         sent_us = None if oldest_s is None else stamp - int(oldest_s * 1e6)
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
+        wait = index_wait
+        waiting = wait and [wait.corpora, wait.corpus, stamp - int(wait.waited_s * 1e6), wait.timeout_s]
+        raw.execute(_WRITE["set_meta"], (INDEX_WAIT, to_json(waiting)))
 
     def _found(self) -> int | None:
         """Return the inode number of the journal file; None if the file does not exist."""

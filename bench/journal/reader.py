@@ -28,7 +28,7 @@ import aiosqlite
 from bench.errors import Locked
 from bench.journal.codec import PHASE_OF, PHASES, clean, decode, from_json, instant, micros, pack, to_json
 from bench.journal.file import locate, open_reading, run_in_thread, sqlite_errors_reported
-from bench.journal.lease import OLDEST_SENT
+from bench.journal.lease import INDEX_WAIT, OLDEST_SENT
 from bench.journal.queries import (
     READ,
     CallRow,
@@ -57,6 +57,7 @@ from bench.journal.records import (
     FlagCount,
     FlaggedItems,
     HitCounts,
+    IndexWaiting,
     ItemRecord,
     ItemWithoutValue,
     JournalOrigin,
@@ -186,6 +187,7 @@ class Reader:
             holder=str(held.holder) if held and lives else None,
             heartbeat_at=instant(held.heartbeat_us) if held else None,
             oldest_request_s=max(0.0, (stamp - sent_us) / 1e6) if isinstance(sent_us, int) else None,
+            index_wait=_index_wait(values.get(INDEX_WAIT), stamp) if lives else None,
         )
 
     async def refuse_held(self) -> None:
@@ -694,3 +696,12 @@ class Reader:
 
 def _names(chain: Chain) -> tuple[str, str, str]:
     return clean(chain.lane), clean(chain.answering), clean(chain.job)
+
+
+def _index_wait(stored: object, stamp: int) -> IndexWaiting | None:
+    if not isinstance(stored, list):
+        return None
+    corpora, corpus, since_us, timeout_s = stored
+    return IndexWaiting(
+        corpora=corpora, corpus=corpus, waited_s=max(0.0, (stamp - since_us) / 1e6), timeout_s=timeout_s
+    )

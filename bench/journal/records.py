@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from bench.journal.rows import CorpusRow, JournaledPhase, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
 from bench.patterns import pattern
+from bench.visible import counted, visible
 
 NO_USAGE = Usage()
 
@@ -344,6 +345,44 @@ class JournalOrigin:
     ranges: tuple[tuple[int, int], ...]
 
 
+class IndexWaitDocument(TypedDict):
+    """The fields of ``IndexWaiting`` as JSON."""
+
+    corpora: int
+    corpus: str
+    waited_s: float
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWaiting:
+    """The wait of a running process until ingested corpora are searchable."""
+
+    corpora: int
+    """number of corpora that wait"""
+    corpus: str
+    """the corpus that has waited longest"""
+    waited_s: float
+    timeout_s: float
+    """number of seconds after which this corpus fails as not ready"""
+
+    @property
+    def text(self) -> str:
+        others = f" and {counted(self.corpora - 1, 'other corp(us|ora)')}" if self.corpora > 1 else ""
+        return (
+            f"until memories of {visible(self.corpus)}{others} can be found "
+            f"({self.waited_s:.0f} of {self.timeout_s:g} s)"
+        )
+
+    def to_json(self) -> IndexWaitDocument:
+        return {
+            "corpora": self.corpora,
+            "corpus": self.corpus,
+            "waited_s": round(self.waited_s, 3),
+            "timeout_s": self.timeout_s,
+        }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """The state of a run; ``interrupted`` means that the run is marked as running, but its process has ended."""
@@ -356,3 +395,5 @@ class Status:
     heartbeat_at: datetime | None
     oldest_request_s: float | None = None
     """age of the oldest request in flight; None if no request is in flight or no process holds the run"""
+    index_wait: IndexWaiting | None = None
+    """None if no corpus waits for its index, or if no process holds the run"""

@@ -56,6 +56,7 @@ from bench.journal.queries import (
     read_verdict_history,
 )
 from bench.journal.reader import Reader
+from bench.journal.records import IndexWaiting
 from bench.journal.row_writer import RowWriter, Statement, Writable
 from bench.journal.rows import (
     CorpusRow,
@@ -125,6 +126,8 @@ class Journal:
         """called on the event loop when a write has failed; from then on, no row becomes durable"""
         self.oldest_s: Callable[[], float | None] = lambda: None
         """called on the event loop at each commit; returns the age of the oldest request in flight in seconds"""
+        self.index_wait: Callable[[], IndexWaiting | None] = lambda: None
+        """called like ``oldest_s``; returns the wait until corpora are searchable"""
         self._new = new
         self._bound = bound
         self._linger_s = linger_s
@@ -363,19 +366,24 @@ class Journal:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
-        oldest_s = self.oldest_s()
+        oldest_s, index_wait = self.oldest_s(), self.index_wait()
         with sqlite_errors_reported(self.path), storable(self.path):
-            await run_in_thread(writing, lambda raw: self._transact(raw, row_writer, batch, oldest_s))
+            await run_in_thread(writing, lambda raw: self._transact(raw, row_writer, batch, oldest_s, index_wait))
         self._committing = ()
         self.acknowledged += len(batch)
         self._acknowledge(batch)
 
     def _transact(
-        self, raw: sqlite3.Connection, row_writer: RowWriter, batch: Sequence[Writable], oldest_s: float | None
+        self,
+        raw: sqlite3.Connection,
+        row_writer: RowWriter,
+        batch: Sequence[Writable],
+        oldest_s: float | None,
+        index_wait: IndexWaiting | None,
     ) -> None:
         """Write and commit one batch of rows. Runs in SQLite's thread."""
         row_writer.write(raw, batch)
-        self._lease.beat(raw, oldest_s)
+        self._lease.beat(raw, oldest_s, index_wait)
         raw.commit()
 
     def _rearm(self) -> None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, run_ids
+from bench.journal.records import IndexWaitDocument
 from bench.model import FAILED_STATES, State
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.ranges import gaps_of
@@ -42,6 +42,9 @@ class RunStatusDocument(TypedDict):
     question_types: list[str] | None
     eta_s: float | None
     oldest_request_s: float | None
+    index_wait: IndexWaitDocument | None
+    """the wait until corpora are searchable: number of ``corpora``, the ``corpus`` that has waited longest, its
+    ``waited_s`` and ``timeout_s``; None if no corpus waits"""
     cost_usd: str
     cost_unknown_calls: int
     shards: NotRequired[Mapping[str, int]]
@@ -58,7 +61,8 @@ async def run_status(folder: Path) -> RunStatusDocument:
         failed = sum(count for found in states for state, count in found.items() if state in FAILED_STATES)
         phases = await reader.last_outcomes([job.chain for job in jobs], [job.build for job in jobs])
         running = status.state is RunState.RUNNING
-        cost, unknown = await _cost(reader, {owner for job in jobs for owner in job.owners})
+        cost, unknown = await reader.spending()
+        wait = status.index_wait
         return {
             "run_id": reader.meta.run_id,
             "state": str(status.state),
@@ -76,6 +80,7 @@ async def run_status(folder: Path) -> RunStatusDocument:
             or None,
             "eta_s": await _eta_s(reader, status.heartbeat_at, jobs, states) if running else None,
             "oldest_request_s": status.oldest_request_s if running else None,
+            "index_wait": wait.to_json() if running and wait else None,
             "cost_usd": format(cost, "f"),
             "cost_unknown_calls": unknown,
         }
@@ -96,16 +101,6 @@ async def _eta_s(
     if not elapsed_s or not left or not all(lately):
         return None
     return max(elapsed_s * (job.n_selected - ended) / now for (job, ended), now in zip(left, lately, strict=True))
-
-
-async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
-    """Return (sum of the known costs, number of model calls whose price is unknown)."""
-    total, unknown = Decimal(0), 0
-    for owner in sorted(owners):
-        for one in (await reader.spent(owner)).values():
-            total += Decimal(one.cost_usd)
-            unknown += one.unknown_costs
-    return total, unknown
 
 
 async def list_runs(workspace: Path) -> list[Json]:

@@ -37,7 +37,8 @@ async def test_the_status_of_a_finished_run_has_counts_cost_and_ranges(tmp_path:
     assert found == {
         "run_id": "r1", "state": "complete", "reason": "", "holder": None, "partial": False, "total": 4, "completed": 2,
         "failed": 2, "in_progress": 0, "range": [[2, 4]], "gaps": [[1, 1], [5, 9]], "question_types": ["one", "two"],
-        "eta_s": None, "oldest_request_s": None, "cost_usd": "1.25", "cost_unknown_calls": 0, "phases": found["phases"],
+        "eta_s": None, "oldest_request_s": None, "index_wait": None,
+        "cost_usd": "1.25", "cost_unknown_calls": 0, "phases": found["phases"],
     }  # fmt: skip
     assert found["phases"] == {
         "search": {"ok": 2}, "answer": {"ok": 2}, "evaluate": {"ok": 2},

@@ -166,6 +166,7 @@ def _event_schema() -> Json:
             "cost_unknown_calls": count,
             "eta_s": number,
             "elapsed_s": number,
+            "index_wait": {"type": ["object", "null"]},
         },
         "stopping": {"reason": text, "in_flight": count},
         "done": {

@@ -17,6 +17,7 @@ from bench.cli.run_display import seconds_text, share_text
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
+from bench.journal.records import IndexWaiting
 from bench.visible import counted
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ def _show(found: RunStatusDocument) -> None:
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()) + unit)
     if found["oldest_request_s"] is not None:
         console.line(f"slowest    {found['oldest_request_s']:.0f} s in flight")
+    if found["index_wait"] is not None:
+        console.line(f"waiting    {IndexWaiting(**found['index_wait']).text}")
     if found["eta_s"] is not None:
         console.line(f"ETA        {seconds_text(found['eta_s'])}")
     unknown = found["cost_unknown_calls"]

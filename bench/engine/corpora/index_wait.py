@@ -27,6 +27,7 @@ from bench.engine.outcome import Failure
 from bench.engine.run_context import CallOwner, retry_unreadable
 from bench.engine.stopping import monotonic_us
 from bench.errors import Contaminated, IngestFailed, NotReady
+from bench.events import log
 from bench.journal import CorpusKind
 from bench.model import Ingested, Space
 from bench.plan.validity import probe_text
@@ -63,7 +64,9 @@ class IndexWait:
         self.lane.thorough_checks_left -= thorough
         settles = self.lane.provider.wait.by == "sentinel"
         sentinel = Sentinel(self.lane.provider, self.space, self.anonymized, must_settle=settles, thorough=thorough)
-        ready = await self._wait_until_searchable(began, sentinel)
+        timeout_s = self.lane.provider.wait.timeout_s
+        with self.lane.run.progress.waiting_for_index(self.lane.key, self.corpus, timeout_s):
+            ready = await self._wait_until_searchable(began, sentinel)
         if ready is None:
             return None
         failure = ready if isinstance(ready, Failure) else await self._settle()
@@ -90,13 +93,16 @@ class IndexWait:
 
     async def _wait_until_searchable(self, began: int, sentinel: Sentinel) -> Failure | bool | None:
         rule = self.lane.provider.wait
-        interval_s = rule.interval_s
+        interval_s, logged = rule.interval_s, None
         while not self.lane.is_build_stopped:
             looked = await self.lane.run.attempt_and_journal(lambda: self._look(sentinel), self._call_owner)
             if looked.failure is not None or looked.value:
                 return looked.failure or True
+            seen = self.pending or sentinel.seen
+            if seen != logged:
+                log().info("waiting_for_index", timeout_s=rule.timeout_s, seen=seen)
+                logged = seen
             if monotonic_us() - began >= rule.timeout_s * 1e6:
-                seen = self.pending or sentinel.seen
                 text = f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"
                 return Failure.of(NotReady(f"{text}: {seen}" if seen else text))
             await self.lane.run.stopping.pause_for(interval_s)
