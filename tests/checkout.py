@@ -14,13 +14,15 @@ from bench.engine import run_metadata
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = 20_000
 """characters of a text whose nodes are kept; those of longer ones take much memory"""
-ask = run_metadata._ask
-ask_once = cache(ask)
+git_output = run_metadata._git_output
+git_output_once = cache(git_output)
 read_nodes = yamltext._nodes
 read_nodes_once = cache(read_nodes.__wrapped__)
 
 
 def register() -> None:
     """Let runs of this process share the git status of this checkout; other checkouts are queried each time."""
-    run_metadata._ask = lambda git, root, *words: (ask_once if root == ROOT else ask)(git, root, *words)
+    run_metadata._git_output = lambda git, root, *words: (git_output_once if root == ROOT else git_output)(
+        git, root, *words
+    )
     yamltext._nodes = lambda text: (read_nodes_once if len(text) < SHORT else read_nodes)(text)  # type: ignore[assignment]

@@ -273,7 +273,7 @@ class LiveDisplay:
         self._live.start()
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
-        self._say(stop_text(reason, in_flight))
+        self._show_line(stop_text(reason, in_flight))
 
     def finished(self, outcome: Outcome) -> None:
         self.tick()
@@ -282,7 +282,7 @@ class LiveDisplay:
         if self._live is None or self._progress is None:
             return
         while self._progress.events:
-            self._say(self._progress.events.popleft())
+            self._show_line(self._progress.events.popleft())
         self._live.update(self._picture(self._progress), refresh=True)
 
     def close(self) -> None:
@@ -290,7 +290,7 @@ class LiveDisplay:
             self._live.stop()
             self._live = None
 
-    def _say(self, text: str) -> None:
+    def _show_line(self, text: str) -> None:
         if self._live is not None:
             self._live.console.print(visible(text), markup=False, highlight=False)
         else:

@@ -240,13 +240,13 @@ class Cluster:
         silent = TimeoutError(f"no answer within {within_s:.0f} s")
         found: dict[str, T | BaseException] = dict.fromkeys(await self.slots(), silent)
 
-        async def ask(worker: str) -> None:
+        async def call_worker(worker: str) -> None:
             with anyio.move_on_after(within_s):
                 found.update(await self._client.run(function, *arguments, workers=[worker], on_error="return"))
 
-        async with anyio.create_task_group() as asking:
+        async with anyio.create_task_group() as group:
             for worker in list(found):
-                asking.start_soon(ask, worker)
+                group.start_soon(call_worker, worker)
         return found
 
     def submit(self, function: Callable[[S], T], argument: S, *, name: str, preferred: Sequence[str]) -> Task[T]:
@@ -265,10 +265,10 @@ class Cluster:
     def listen(self, on_message: Callable[[str], None]) -> None:
         """Call ``on_message`` with every message of a task from now on."""
 
-        def hear(event: tuple[float, str]) -> None:
+        def on_event(event: tuple[float, str]) -> None:
             on_message(event[1])
 
-        self._client.subscribe_topic(self._topic, hear)
+        self._client.subscribe_topic(self._topic, on_event)
 
     async def stop(self) -> None:
         """Ask every task to stop, including tasks that begin later."""

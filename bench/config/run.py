@@ -301,7 +301,7 @@ class Operation(ConfigModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_the_flag_says_it(cls, value: object) -> object:
+    def _resolve_flag_alias(cls, value: object) -> object:
         """Convert ``no_circuit_breaker``, the name of the flag, to ``circuit_breaker``."""
         key = next((key for key in NO_BREAKER if isinstance(value, Mapping) and isinstance(value.get(key), bool)), None)
         if key is None or not isinstance(value, Mapping):

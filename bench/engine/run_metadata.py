@@ -60,9 +60,11 @@ class CodeState:
         root = Path(__file__).resolve().parents[2]
         git = shutil.which("git")
         if git is not None and (root / ".git").exists():
-            head, _, names = (_ask(git, root, *COMMIT_AND_NAMES) or "").partition(" ")
+            head, _, names = (_git_output(git, root, *COMMIT_AND_NAMES) or "").partition(" ")
             if head:
-                changed = _ask(git, root, "status", "--porcelain", "--", ".", *(f":!{name}" for name in OWN_OUTPUT))
+                changed = _git_output(
+                    git, root, "status", "--porcelain", "--", ".", *(f":!{name}" for name in OWN_OUTPUT)
+                )
                 tag = next((name[len(TAG) :] for name in names.split(", ") if name.startswith(TAG)), None)
                 return cls(commit=head, tag=tag, dirty=None if changed is None else bool(changed), source="git")
         commit = environment.get("MEMORYBENCH_GIT_COMMIT") or built_commit()
@@ -71,7 +73,7 @@ class CodeState:
         return cls(commit=commit, tag=environment.get("MEMORYBENCH_GIT_TAG"), source="declared")
 
 
-def _ask(git: str, root: Path, *arguments: str) -> str | None:
+def _git_output(git: str, root: Path, *arguments: str) -> str | None:
     """Return the output of a git command; None if it fails or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program with fixed arguments

@@ -177,15 +177,15 @@ class RemoteEmbedder(CachingEmbedder):
         self._endpoint = endpoint
         self._price = price
         self._body = settings.body if settings is not None else {}
-        self._asks_dimension = options.dimensions is not None
+        self._sends_dimension = options.dimensions is not None
 
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         try:
             return await self._send(texts)
         except (Rejected, Unavailable) as error:
             refusal = f"{error} {error.body}".lower()
-            if self._asks_dimension and isinstance(error, Rejected) and "dimension" in refusal:
-                self._asks_dimension = False
+            if self._sends_dimension and isinstance(error, Rejected) and "dimension" in refusal:
+                self._sends_dimension = False
                 return await self._fetch(texts)
             if not _is_about_size(error, refusal):
                 raise
@@ -211,7 +211,7 @@ class RemoteEmbedder(CachingEmbedder):
             model = named if isinstance(named, str) and named else target.model
             return ReportedUsage(model=model, usage=used, cost_usd=call_price(target, self._price, used, returned=None))
 
-        dimensions = self._options.dimensions if self._asks_dimension else None
+        dimensions = self._options.dimensions if self._sends_dimension else None
         request = Request(
             "POST",
             self._dialect.embed_url(target.base_url, target.model),

@@ -68,9 +68,9 @@ def _headline(result: JobResult | None, standing: JobCounts) -> Headline | None:
 def _names(records: Sequence[JobDigests]) -> list[str]:
     """Return a name for each job: its provider, then the benchmark and models if they differ between the jobs."""
     facets = [(record["benchmark"], *record["models"].values()) for record in records]
-    telling = [at for at, column in enumerate(zip(*facets, strict=True)) if len(set(column)) > 1]
+    differing = [at for at, column in enumerate(zip(*facets, strict=True)) if len(set(column)) > 1]
     return [
-        " ".join([record["provider"], *(str(facet[at]) for at in telling if facet[at])])
+        " ".join([record["provider"], *(str(facet[at]) for at in differing if facet[at])])
         for record, facet in zip(records, facets, strict=True)
     ]
 

@@ -14,7 +14,7 @@ from bench.engine import run_metadata as codestate
 from bench.engine import run_metadata as machine
 from bench.engine.run_metadata import (
     CodeState,
-    _ask,
+    _git_output,
     code_tree_sha256,
     cpu_name,
     describe,
@@ -108,11 +108,11 @@ def test_a_failing_or_hanging_git_returns_none(
         raise error
 
     monkeypatch.setattr(codestate.subprocess, "run", run)
-    assert _ask("git", checkout, "rev-parse", "HEAD") is None
+    assert _git_output("git", checkout, "rev-parse", "HEAD") is None
 
 
 def test_a_failing_git_command_returns_none(checkout: Path) -> None:
-    assert _ask("git", checkout, "rev-parse", "nobody") is None
+    assert _git_output("git", checkout, "rev-parse", "nobody") is None
 
 
 # ------------------------------------------------------------------ the machine

@@ -154,8 +154,8 @@ def _kind_by_folder(path: Path) -> Kind | None:
 def _kind_of(path: Path) -> Kind:
     tree = Source.read(path).tree
     keys = set(tree) if isinstance(tree, dict) else set()
-    for kind, telling in KEYS:
-        if keys & telling:
+    for kind, marks in KEYS:
+        if keys & marks:
             return kind
     raise ConfigError(
         "this is not a config of a known kind",

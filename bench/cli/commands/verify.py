@@ -93,8 +93,8 @@ def _export(found: Verification, question: VerificationRequest, folder: Path) ->
     if len(found.outcomes) != 1:
         raise UsageError("--export can be used with one receipt only", hint="name one receipt file")
     command = export(found.outcomes[0], question, folder)
-    say = console.note if current.get().json else console.line
-    say(f"cd {folder} && {command}")
+    write = console.note if current.get().json else console.line
+    write(f"cd {folder} && {command}")
 
 
 # ------------------------------------------------------------------------- printing

@@ -177,8 +177,8 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
 
     console.note(f"{name}: license {config.license or 'unknown'}, from {source or config.source or config.data.path}")
     found = anyio.run(download_data)
-    say = console.note if current.get().json else console.line
-    say(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
+    write = console.note if current.get().json else console.line
+    write(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
     return found
 
 

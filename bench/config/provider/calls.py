@@ -346,7 +346,7 @@ class WaitBlock(ConfigModel):
         return value
 
     @model_validator(mode="after")
-    def _request_says_when(self) -> Self:
+    def _request_needs_condition(self) -> Self:
         if self.request is not None and not self.until and self.count_at_least is None:
             raise ValueError('the key "request" also needs one of these keys: "until", "count_at_least"')
         return self

@@ -38,7 +38,7 @@ data:
 {data}
 schema:
   itemId: {id}
-{ask}  context:
+{questions}  context:
 {context}{metadata}{gold}{dates}
 ingestion:
   mode: {mode}          # one memory per session (session-based), per turn (incremental) or per corpus (bulk)
@@ -178,13 +178,13 @@ def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) 
     rubric = first_field(guess.place.asked, ("rubric", "rubrics"), list)
     graded = guess.gold_line is not None
     contexts = ContextLines(guess, layout)
-    ask = "".join(guess.lines())
-    evidence = bool(guess.evidence or contexts.evidence or guess.history.turn.golds or "evidenceField" in ask)
+    questions = "".join(guess.lines())
+    evidence = bool(guess.evidence or contexts.evidence or guess.history.turn.golds or "evidenceField" in questions)
     return SAMPLE.format(
         quoted=quoted_name(name),
         data=data,
         id=item_id,
-        ask=ask,
+        questions=questions,
         context="".join(f"    {line}\n" for line in contexts.lines),
         metadata=guess.metadata(),
         gold=(guess.evidence or contexts.evidence) + guess.abstention + corpus + guess.visibility(),

@@ -48,7 +48,7 @@ NO_ANSWER = re.compile(
 )
 """regular expression for names of question types whose questions cannot be answered"""
 _CUT_NAMES = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
-_ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
+_DATE_NAMES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
                 "asked", "day", "time", "timestamp")  # fmt: skip
 _TOKEN = re.compile(r"(?=[^_]*[A-Za-z])[A-Za-z0-9]{1,24}")
 _KEYED_LISTS = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
@@ -135,7 +135,7 @@ class QuestionGuess:
     def _date(self) -> str | None:
         """Return the field with the date of a question, as written in the config; None if there is no such field."""
         every, fields = self.place.questions(), self.place.asked
-        for name in filter(None, (first_field(fields, (one,), (str, int)) for one in _ASKED_DATES)):
+        for name in filter(None, (first_field(fields, (one,), (str, int)) for one in _DATE_NAMES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
                 fields[name], bool
             ):
@@ -194,10 +194,10 @@ class QuestionGuess:
         found = 0
         for size in range(1, min(map(len, ids), default=1)):
             starts = {"_".join(parts[:size]) for parts in ids}
-            telling = all(
+            are_types = all(
                 _TOKEN.fullmatch(parts[size - 1]) and (size == 1 or parts[size - 1].isalpha()) for parts in ids
             )
-            if not telling or len(starts) > min(_MOST_TYPES, len(ids) * 2 // 3):
+            if not are_types or len(starts) > min(_MOST_TYPES, len(ids) * 2 // 3):
                 break
             found = size if len(starts) > 1 else found
         if not found or name is None or self.answer.field is None:

@@ -187,11 +187,11 @@ def _rows_path(document: Row) -> str | None:
 def _has_own_history(rows: Sequence[object], document: Row, name: str) -> bool:
     """Return True when every row contains a history and the rest of the document contains no history."""
 
-    def talks(part: Row) -> bool:
+    def has_history(part: Row) -> bool:
         return any(holds_lists(one) and path_to_turns(one) for key, one in part.items() if not is_gold(key))
 
     rest = {key: one for key, one in document.items() if key != name}
-    return all(isinstance(row, Mapping) and talks(row) for row in rows) and not talks(rest)
+    return all(isinstance(row, Mapping) and has_history(row) for row in rows) and not has_history(rest)
 
 
 def _deeper_paths(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:

@@ -66,8 +66,10 @@ def spread_samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
 
     Short texts are often not distinct.
     """
-    telling = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
-    return tuple(telling[len(telling) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if telling else ()
+    long_enough = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
+    return (
+        tuple(long_enough[len(long_enough) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if long_enough else ()
+    )
 
 
 async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K) -> Found:

@@ -310,7 +310,7 @@ _NUMBER_WORD = pattern(
     rf"|(?P<small>(?<!\bthe )(?<!\bthis )(?<!\bthat )(?<!\bno )(?<!\bany )(?<!\bevery )one|zero"
     rf"|{'|'.join(_SMALL[2:])}))\b"
 )
-_FOREIGN_DIGIT = pattern(r"(?![0-9])\d")
+_OTHER_DIGIT = pattern(r"(?![0-9])\d")
 ANSWER_LABEL = pattern(r"\s*(?:(?:the )?(?:final |short |correct |gold )?answer(?: is)?|a):\s*", re.IGNORECASE)
 
 
@@ -335,7 +335,7 @@ def loose_form(text: str) -> str:
     text = text.translate(_PLAIN)
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text).translate(_PLAIN)
-        text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+        text = _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
     text = _NUMBER_WORD.sub(_in_digits, _DATE.sub(_as_iso, text))
     text = _GROUPED.sub(lambda number: number["whole"].translate(_SEPARATORS) + number["rest"], text)
     for form, plain in _NUMBER_FORMS:

@@ -84,7 +84,7 @@ class McpSession:
                 self._waiting.discard(scope)
         if scope.cancelled_caught:
             raise SessionEnded(self._why)
-        assert isinstance(result, CallToolResult), "claimed results are not asked for"
+        assert isinstance(result, CallToolResult), "claimed results are not requested"
         return result
 
     async def _run(self, *, task_status: TaskStatus[None]) -> None:

@@ -116,16 +116,16 @@ class StatusPoller:
     ) -> list[PollResult]:
         found = [PollResult() for _ in jobs]
 
-        async def ask(index: int, job: str) -> None:
+        async def poll_job(index: int, job: str) -> None:
             found[index] = await self._poll({**values, "jobId": job}, sent)
 
         if len(jobs) == 1:
-            await ask(0, jobs[0])
+            await poll_job(0, jobs[0])
             return found
         try:
             async with create_task_group() as group:
                 for index, job in enumerate(jobs):
-                    group.start_soon(ask, index, job)
+                    group.start_soon(poll_job, index, job)
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return found

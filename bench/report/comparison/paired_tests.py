@@ -252,8 +252,8 @@ def headline_metrics(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence
 
 
 def _applies(name: str, side: Side) -> bool:
-    asks_answers = side.measures[name].category == "answer" and _has_answers(side)
-    return asks_answers or _has_value(side, name)
+    on_answers = side.measures[name].category == "answer" and _has_answers(side)
+    return on_answers or _has_value(side, name)
 
 
 def _has_answers(side: Side) -> bool:
