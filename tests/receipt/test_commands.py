@@ -85,7 +85,8 @@ def test_usage_errors_have_exit_code_2(bench: Callable[..., tuple[int, str]], tm
     key = tmp_path / "open.key"
     key.write_text("x")
     key.chmod(0o644)
-    code, out = bench("sign", "r9", "--key", str(key), "--json")
+    assert bench("run", "--providers", "bm25", "--limit", "2", "--run-id", "r8")[0] == 0
+    code, out = bench("sign", "r8", "--key", str(key), "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, "key_permissions")
 
 
@@ -171,6 +172,7 @@ def test_a_run_with_an_unusable_signing_key_does_not_start(
     code, out = bench("run", *flags, "--sign", "--key", str(path), "--publishable", "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, kind)
     assert not (ring.workspace / "checkpoints").exists() and not (ring.workspace / "results").exists()
+    assert bench("run", *flags)[0] == 0
     code, out = bench("sign", "r1", "--key", str(path), "--json")
     assert (code, json.loads(out)["error"]["kind"]) == (2, kind), "sign refuses the key too"
 
