@@ -245,7 +245,10 @@ class RateLimited(CallError):
 
 
 class Unavailable(CallError):
-    """HTTP status 408, 425 or 5xx, or a lost connection, after all retries. For a timeout, ``kind`` is ``timeout``."""
+    """HTTP status 408, 425 or 5xx, or a refused or lost connection, after all retries.
+
+    For a timeout, ``kind`` is ``timeout``.
+    """
 
     default_hint = "check that the service is running, then resume the run"
 
@@ -266,7 +269,7 @@ class Unreachable(Rejected):
     """No attempt can reach the server: an untrusted certificate, no TLS, an unknown host, an invalid URL."""
 
     stops_lane = True
-    default_hint = "correct the address or the certificate, then resume"
+    default_hint = "correct the network or the certificate, then resume; for another address, start a new run"
 
 
 CA_HINT = "set SSL_CERT_FILE to the CA's PEM file"

@@ -30,8 +30,12 @@ VERDICTS = {
 
 CALLS = """\
 If a call of a provider or model fails permanently, the run continues. The error becomes the outcome of the item, with
-one of these kinds. The kinds `auth` and `quota`, and a server that cannot be reached, also end the job of the provider.
-`bench results` counts the errors, and `bench failures` shows them."""
+one of these kinds. The kinds `auth` and `quota`, and the kind `rejected` if no attempt can reach the server, also end
+the job of the provider (exit code 3). `bench results` counts the errors, and `bench failures` shows them.
+
+A refused connection does not end the job, because the server may be starting: each call is retried, then the item fails
+with `unavailable`. A run in which too many items failed ends with exit code 4. `bench resume` runs them again at the
+same address; another address needs a new run."""
 
 
 def text() -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from bench.errors import IdentityError
+from tests.contract.servers import free_port
 from tests.http.test_environment import self_signed
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
@@ -92,3 +94,17 @@ async def test_a_server_that_refuses_connections_does_not_stop_the_job(world_on:
     world.variables["FAULT_URL"] = "http://127.0.0.1:9"
     outcome = await world.run(providers="faulty")
     assert world.query(outcome.run_id, "select 1 from event where kind like 'job_stopped%'") == []
+
+
+async def test_a_refused_connection_fails_the_items_and_another_address_needs_a_new_run(world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=2)
+    right, wrong = world.variables["FAULT_URL"], f"http://127.0.0.1:{free_port()}"
+    world.variables["FAULT_URL"] = wrong
+    outcome = await world.run(providers="faulty", run_id="r")
+    assert (outcome.status, outcome.exit_code) == ("complete", 4)
+    assert world.query("r", "select 1 from event where kind like 'job_stopped%'") == []
+    ((text,),) = world.query("r", "select distinct text from message where text like '%nothing listens%'")
+    assert text.endswith(f"nothing listens on {wrong.removeprefix('http://')}")
+    world.variables["FAULT_URL"] = right
+    with pytest.raises(IdentityError, match="base_url"):
+        await world.resume("r")
