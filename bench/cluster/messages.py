@@ -20,7 +20,7 @@ import tarfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -32,6 +32,7 @@ from bench.config.run import RunRequest
 from bench.engine.progress import Count, JobProgress, LaneProgress, Progress, Scores
 from bench.errors import BenchError, JournalError
 from bench.journal.paths import JOURNAL
+from bench.journal.records import IndexWaiting
 from bench.model import Phase, State
 from bench.plan import Plan
 from bench.settings import Environment
@@ -109,6 +110,7 @@ class ShardCounters:
     calls: int = 0
     in_flight: int = 0
     oldest_s: float | None = None
+    index_wait: IndexWaiting | None = None
     rate_per_s: float = 0.0
 
     @classmethod
@@ -135,6 +137,7 @@ class ShardCounters:
             calls=progress.calls,
             in_flight=progress.in_flight,
             oldest_s=progress.oldest_s,
+            index_wait=progress.index_wait(),
             rate_per_s=progress.rate_per_s,
         )
 
@@ -195,6 +198,13 @@ class ClusterProgress(Progress):
     @property
     def oldest_s(self) -> float | None:
         return max((counters.oldest_s for counters in self._running if counters.oldest_s is not None), default=None)
+
+    def index_wait(self) -> IndexWaiting | None:
+        waits = [counters.index_wait for counters in self._running if counters.index_wait is not None]
+        if not waits:
+            return None
+        longest = max(waits, key=lambda wait: wait.waited_s)
+        return replace(longest, corpora=sum(wait.corpora for wait in waits))
 
     @property
     def rate_per_s(self) -> float:

@@ -38,7 +38,7 @@ FACTS = (
     "context share", "models", "judge error", "isolation", "readiness", "failures", "cost of build", "cost per query",
     "repeats", "signature",
 )  # fmt: skip
-NO_PRICE = "the price of some calls; set prices in configs/models"
+NO_PRICE = "the price of some calls; set prices in the run file"
 NO_SIZE = "the share, because the size of the corpora is not known"
 ABSTENTION = "judge.abstention"
 

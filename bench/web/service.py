@@ -213,6 +213,7 @@ class Service:
         if one is None or one.progress is None:
             return None
         progress = one.progress
+        wait = progress.index_wait()
         phases: dict[str, int] = {}
         for lane in list(progress.lanes.values()):
             for phase, count in lane.phases.items():
@@ -226,6 +227,7 @@ class Service:
             "cost_usd": format(progress.cost_usd, "f"),
             "unknown_costs": progress.unknown_costs,
             "memories": progress.memories,
+            "index_wait": {**wait.to_json(), "text": wait.text} if wait else None,
             "phases": phases,
             "events": [redact(text) for text in list(progress.events.copy())[-5:]],
         }

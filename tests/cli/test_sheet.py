@@ -83,7 +83,7 @@ def test_a_partly_known_fact_is_listed_as_missing(
     for target in ("r", receipt):
         found = facts(bench, target)
         assert not found["cost per query"]["known"] and found["cost of build"]["known"]
-        assert found["cost per query"]["missing"] == "the price of some calls; set prices in configs/models"
+        assert found["cost per query"]["missing"] == "the price of some calls; set prices in the run file"
         assert found["cost per query"]["value"].startswith("search p50")
         prompts = found["judge prompt"]["value"]
         assert prompts.startswith("default sha256 ") and "(of questions without an answer in the data)" in prompts

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from bench.cluster.messages import ClusterProgress, ShardCounters
+from bench.journal.records import IndexWaiting
 from bench.model import Phase, State
 from tests.small_world import World
 
@@ -29,6 +30,7 @@ def counters(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -
         cost_usd=Decimal(cost),
         in_flight=2,
         oldest_s=float(shard),
+        index_wait=IndexWaiting(corpora=2, corpus=f"c{shard}", waited_s=10.0 * shard, timeout_s=600.0),
         rate_per_s=1.5,
     )
 
@@ -45,6 +47,9 @@ def test_counters_of_shards_are_summed(tmp_path: Path) -> None:
     assert (bar.total, bar.done, bar.failed) == (8, 4, 2)
     assert (found.planned, found.ended, found.jobs[JOB].score) == (8, 6, 1.0)
     assert (found.in_flight, found.oldest_s, found.rate_per_s) == (4, 2.0, 3.0)
+    wait = found.index_wait()
+    assert wait is not None
+    assert wait.text == "until memories of c2 and 3 other corpora can be found (20 of 600 s)"
 
 
 def test_the_cost_of_a_lost_attempt_stays_counted_but_its_items_do_not(tmp_path: Path) -> None:
@@ -60,4 +65,5 @@ def test_a_returned_shard_has_no_request_in_flight(tmp_path: Path) -> None:
     found.update(counters(1))
     found.shard_returned(1)
     assert (found.in_flight, found.oldest_s, found.silent_s(1)) == (0, None, 0.0)
+    assert found.index_wait() is None
     assert found.ended == 2

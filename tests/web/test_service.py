@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -9,11 +10,14 @@ from pathlib import Path
 
 import anyio
 import pytest
+from aiohttp import web
 
 from bench.errors import Locked
 from bench.web.service import OrderStore, RunOrder
 from tests import forked
-from tests.small_world import World
+from tests.local_server import LocalServers
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import WAITING, World
 from tests.web.workspaces import ServiceProcess, run_demo, visiting
 
 Faults = Callable[..., str]
@@ -66,6 +70,24 @@ async def test_the_retry_button_runs_only_failed_items_again(tmp_path: Path, fau
     assert (row["failed"], row["ended"]) == (0, 6) and world.calls("search") == before + 1 + 1, (
         "the item, and one search after the clear"
     )
+
+
+async def test_the_page_of_a_live_run_says_that_the_run_waits_for_an_index(tmp_path: Path) -> None:
+    stub, servers = MemoryStub(), LocalServers()
+    stub.answers = {"status": lambda number, request, body: web.json_response({"status": "pending"})}
+    world = World.make(tmp_path, await servers.start(stub.handle), corpora=1, items=2)
+    world.provider("faulty", extra=WAITING.replace("timeout_s: 3", "timeout_s: 600"))
+    async with visiting(tmp_path, runs=True, variables=world.variables) as visit:
+        body = '{"benchmarks": ["facts"], "providers": ["faulty"], "answering_model": ["none"], "run_id": "r1"}'
+        assert (await visit.ask("POST", "/api/v1/runs", data=body))[0] == 202
+        with anyio.fail_after(60):
+            while not stub.calls("status"):
+                await anyio.sleep(0.05)
+        _, page = await visit.get("/runs/r1")
+        assert re.search(r"Waiting until memories of c0 can be found \(\d+ of 600 s\)\.", page)
+        stub.answers = {}
+        assert (await ended(visit, "r1"))["state"] == "complete"
+    await servers.close()
 
 
 async def test_an_invalid_request_is_rejected_at_once_and_starts_no_run(tmp_path: Path) -> None:
