@@ -24,8 +24,8 @@ ALL_ROWS = "${'all'}"
 """the corpus field of a config whose rows all share one corpus"""
 MARK = "<!-- from here on made by python -m docs.site.generate; do not edit -->"
 UNITS = {
-    "session": "one session (a conversation, document, day or trajectory)",
-    "turn": "one turn (a message, step or document)",
+    "session": "one session (such as a conversation, a document or a day)",
+    "turn": "one turn (such as a message, a paragraph or a document)",
     "corpus": "all texts of a corpus",
 }
 LEAD = """\
@@ -64,7 +64,7 @@ def index() -> str:
     return page(
         "The benchmarks that ship",
         LEAD,
-        table(["configs", "content", "questions of the first config", "license"], rows),
+        table(["configs", "content of the first config", "questions of the first config", "license"], rows),
     )
 
 
@@ -136,7 +136,8 @@ def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
 
 def _evaluators(evaluation: Evaluation) -> str:
     if not evaluation.methods:
-        return code(evaluation.method)
+        only_retrieval = " (no answer is generated or scored)" if evaluation.method == "none" else ""
+        return code(evaluation.method) + only_retrieval
     values: dict[str, list[str]] = {}
     for value, method in evaluation.methods.items():
         values.setdefault(method, []).append(value if value in ("present", "absent") else code(value))
@@ -176,7 +177,7 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     )
     rows = [
         ["add", f"at most {known.memories:,}" if known.memories else "1 per memory", stored],
-        ["search", each, ""],
+        ["search", each, "none"],
     ]
     methods = config.evaluation.every_method
     if _needs_answers(config):
