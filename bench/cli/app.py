@@ -30,7 +30,7 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("doctor", LOOK, "doctor:doctor", "Test the calls that a run makes to a provider."),
     ("plan", RUN, "run_command:plan", "Show what a run would do, its cost and its time."),
     ("run", RUN, "run_command:run", "Measure providers on benchmarks."),
-    ("eval", RUN, "run_command:eval_", "The same as run."),
+    ("eval", RUN, "run_command:eval_", "The same as bench run."),
     ("resume", RUN, "run_command:resume", "Continue a run; needs no other flag."),
     ("status", RUN, "status:status", "Show the progress of a run."),
     ("pause", RUN, "status:pause", "Stop a live run cleanly."),
@@ -228,7 +228,7 @@ Flags of every command, before or after it
   --version          print version, commit and extras
 
 Exit codes of run and resume
-  0   complete, valid, gates passed; also: nothing left to do
+  0   complete and valid, and gates such as --min-score passed; also: nothing left to do
   1   internal error (a bug)
   2   wrong flags, config or dataset, or a resume with changed settings; nothing was started
   3   stopped, can be resumed: budget, time, disk full, key refused, circuit breaker, paused

@@ -279,8 +279,10 @@ class Operation(ConfigModel):
     """maximum USD that a run may cost"""
     max_time: RunTime | None = None
     min_score: Pairs = Field(default_factory=dict)
+    """metric -> value: exit 4 if the metric of a job is below this value"""
     run_id: str | None = None
     label: Pairs = Field(default_factory=dict)
+    """key -> value, stored with the run"""
     note: str | None = None
     sign: bool = False
     key: str | None = None

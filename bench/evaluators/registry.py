@@ -361,7 +361,7 @@ ALIASES = {
 NONE = "none"
 CUSTOM = "custom"
 NOT_BUILT_IN = {
-    CUSTOM: "the Python class that the config names decides",
+    CUSTOM: "computed by the Python class that the config names",
     NONE: "retrieval only: nothing is evaluated",
 }
 

@@ -102,7 +102,8 @@ class ReceiptScore(ClosedModel):
     n_failed: Natural
     """number of items that failed, are pending or have no verdict of the judge"""
     aggregate: Annotated[str, Field(strict=True, pattern=r"^(mean|other|macro:.+)$")]
-    """mean: over items; macro:NAME: mean of the label means, such as macro:question_type; other: another formula"""
+    """mean: over items; macro:DIMENSION: mean of the label means, such as macro:question_type; other: another
+    formula"""
     interval: ReceiptInterval | None
     """confidence interval of value, or null"""
     breakdown: Mapping[str, Mapping[str, Label]]
@@ -231,9 +232,10 @@ class ReceiptMemoryCost(ClosedModel):
     usd_micros_per_correct: Number | None
     """millionths of a US dollar for the build and all queries, per correct item; null if unknown or none is correct"""
     context: ReceiptContext | None
-    """context share; null if no model answered"""
+    """part of the corpus that the model read; null if no model answered"""
     break_even: ReceiptBreakEven | None
-    """break-even; null if no model answered, or if the provider is a control (no memory system)"""
+    """number of questions after which the memory system is cheaper than the whole corpus in each prompt; null if no
+    model answered, or if the provider is a control (no memory system)"""
 
 
 def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
@@ -255,6 +257,6 @@ class Scores(ClosedModel):
     judged: Mapping[str, ReceiptScore]
     """metric -> score from verdicts of a model"""
     measured: Annotated[Mapping[str, Times | Pace], AfterValidator(_timed)]
-    """NAME_us -> durations, NAME_per_s -> rate; they differ in each run"""
+    """NAME_us -> durations, NAME_per_s -> rate; the values differ in each run"""
     cost: Cost
     """calls, tokens and money"""

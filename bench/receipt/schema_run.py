@@ -214,7 +214,7 @@ class ModelUse(ClosedModel):
     role: Role
     """use of the model; provider-internal: inside the memory system"""
     provider: Text
-    """vendor prefix of the model's name"""
+    """vendor of the model: the prefix of its name"""
     requested: Name
     """name of the model in the request"""
     reported: Text | None

@@ -25,7 +25,7 @@ VERDICTS = {
     ReceiptVerdict.SUPERSEDED: "the signer replaced the receipt by a newer one",
     ReceiptVerdict.RETRACTED: "the signer withdrew the receipt",
     ReceiptVerdict.INVALID: "the receipt was changed, contradicts itself, or contains impossible numbers",
-    ReceiptVerdict.POLICY: "valid, but does not meet the rule of `--policy`",
+    ReceiptVerdict.POLICY: "the receipt is valid, but has a warning, which `--policy strict` does not allow",
 }
 
 CALLS = """\
@@ -46,7 +46,7 @@ def text() -> str:
         "## Exit codes of run and resume",
         table(["code", "meaning"], _codes()),
         "## Exit codes of verify",
-        table(["code", "verdict", "meaning"], _verdicts()),
+        table(["code", "printed verdict", "meaning"], _verdicts()),
         "`reproduce` and `diff` exit with 8 if the results differ.",
         "## Errors that end a command",
         FIELDS,

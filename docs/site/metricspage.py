@@ -17,8 +17,9 @@ STATISTIC = re.compile(r"p\d\d|mean|max")
 """the part by which names and summaries of the metrics of times differ"""
 LEAD = """\
 These are the built-in metrics. In a name, replace `K` by a number of hits: `ndcg_at_10`. An option that changes the
-arithmetic is part of the definition: `ndcg@10[gain=exponential]/1`. Values with different definitions are never
-compared. [Statistics](../statistics.md) describes the intervals."""
+arithmetic is part of the definition: `ndcg@10[gain=exponential]/1`. The number after the slash is the version of the
+formula. Values with different definitions are never compared. In the column `options`, the default is in parentheses.
+[Statistics](../statistics.md) describes the intervals."""
 
 
 def text() -> str:
@@ -72,7 +73,7 @@ def _shown(entry: RegisteredMetric, name: str) -> str:
 def _range(entry: RegisteredMetric, definition: str) -> str:
     if read_definition(definition.replace("@K", "@1")).is_rate:
         return "0..1"
-    return f"from 0, {entry.unit}" if entry.unit else "number"
+    return f"from 0, {entry.unit}" if entry.unit else "any number"
 
 
 def _options(entry: RegisteredMetric) -> str:

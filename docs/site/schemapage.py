@@ -181,9 +181,8 @@ def _text(pattern: str) -> str:
 def _range(schema: Schema) -> str:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
     bounds = ((sign, schema.get(key)) for key, sign in signs.items())
-    return "".join(
-        f" {sign} {bound:.16g}" for sign, bound in bounds if isinstance(bound, int | float) and bound != LARGEST
-    )
+    shown = [f"{sign} {bound:.16g}" for sign, bound in bounds if isinstance(bound, int | float) and bound != LARGEST]
+    return f" ({', '.join(shown)})" if len(shown) > 1 else "".join(f" {one}" for one in shown)
 
 
 def _default(schema: Schema, needed: bool) -> str:

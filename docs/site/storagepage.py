@@ -47,6 +47,7 @@ def text() -> str:
         "Journal and events",
         LEAD,
         "## Words",
+        "These words occur in the journal, and some of them also in event lines and exports.",
         table(
             ["what", "values"], ([title, ", ".join(code(str(one)) for one in words)] for title, words in WORDS.items())
         ),

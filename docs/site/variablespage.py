@@ -19,7 +19,7 @@ OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE_DIGEST": "digest of the image in `MEMORYBENCH_IMAGE`",
     "MEMORYBENCH_GIT_COMMIT": "commit of the code if there is no checkout; declared, not proven",
     "MEMORYBENCH_GIT_TAG": "tag of the commit in `MEMORYBENCH_GIT_COMMIT`",
-    "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of `builtin/scripted`",
+    "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of the model `builtin/scripted`",
     "MEMORYBENCH_SIGNING_KEY_FILE": "file with the private key for `bench sign`",
     "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment after reading",
     "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the key",
@@ -27,7 +27,8 @@ OURS: Mapping[str, str] = {
     "MEMORYBENCH_TOKEN_FILE": "file with the token of `bench serve`",
     "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker; default: the folder of the coordinator's workspace if it "
     "exists on the worker, else the folder in which the worker was started",
-    "XDG_CONFIG_HOME": "private keys are in `$XDG_CONFIG_HOME/bench/keys` (default `~/.config`)",
+    "XDG_CONFIG_HOME": "folder for the settings of programs (default `~/.config`); `bench` stores private keys in its "
+    "folder `bench/keys`",
     "HF_TOKEN": "token for datasets of type `huggingface`",
     "HF_ENDPOINT": "address of the Hugging Face hub or of a mirror; default `https://huggingface.co`",
     "NO_COLOR": "any value: no colors",
@@ -66,7 +67,7 @@ def _own() -> Iterator[list[str]]:
 
 def _models() -> Iterator[list[str]]:
     for prefix, vendor in VENDORS.items():
-        yield [code(f"{prefix}/"), " or ".join(map(code, vendor.key_variables)), code(vendor.base_variable)]
+        yield [code(f"{prefix}/"), " or ".join(map(code, vendor.key_variables)) or "none", code(vendor.base_variable)]
 
 
 def _providers() -> Iterator[list[str]]:

@@ -38,7 +38,7 @@ def keys_new(
         Name of the key and its files. If the key folder has a private key of this name, its public key is written to
         this workspace.
     roles
-        receipt, log, or both (default).
+        What the key can sign: receipt (receipts), log (entries of the public log), or both (default).
     key_dir
         Folder of the private key, outside any work tree.
     """
@@ -60,7 +60,7 @@ def keys_trust(file: Path, /, *, name: str | None = None, roles: Annotated[list[
     name
         Name of the key in this workspace. Default: the name of the file.
     roles
-        receipt, log, or both (default).
+        What the key can sign: receipt (receipts), log (entries of the public log), or both (default).
     """
     from bench.receipt.signing.keys import trust_key
 

@@ -154,12 +154,12 @@ def log_cosign(folder: Path | None = None, *, name: str, key: Path) -> int:
 
 @log_app.command(name="abandon")
 def log_abandon(run_id: str, *, reason: str | None = None) -> int:
-    """Log that an announced run was abandoned.
+    """Record in the public log that an announced run will not be finished.
 
     Parameters
     ----------
     run_id
-        The announced run.
+        A run that was started with --publishable.
     reason
         Reason.
     """

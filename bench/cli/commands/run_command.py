@@ -218,7 +218,7 @@ def run(*names: str, flags: RunFlags | None = None) -> int:
 
 
 def eval_(*names: str, flags: RunFlags | None = None) -> int:
-    """The same as run.
+    """The same as bench run.
 
     Parameters
     ----------

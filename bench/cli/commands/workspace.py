@@ -101,11 +101,11 @@ def new(
     Parameters
     ----------
     kind
-        provider or benchmark.
+        The kind of config.
     name
         Name of the config: lower case letters, digits, dots, dashes and underscores.
     from_
-        Data file or folder of data files. The config is guessed from it (benchmark).
+        For a benchmark: a data file, or a folder of data files, from which the keys of the config are guessed.
     """
 
     made = write_new(kind, name, data=from_, workspace=current.get().workspace)

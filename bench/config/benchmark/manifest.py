@@ -50,7 +50,7 @@ class _Ingestion(ManifestPart):
     """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
     """format of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: ids that
-    end with numbers and ranges, such as 1, 3-5; position: SESSION#N, from 0"""
+    end with numbers and ranges, such as 1, 3-5; position: SESSION#N, N from 0"""
 
 
 class Simple(_Ingestion):
@@ -88,7 +88,7 @@ class SessionBased(_Ingestion):
     """dynamic_keys: suffix that turns a session's key into the key of its date"""
     mode: Literal["full", "lazy", "shared"] = "full"
     """full: the whole history; lazy: evidence sessions only; shared: evidence sessions and the first other sessions.
-    Only results of full are publishable"""
+    Only results of the mode full can be published"""
     shared_sample_size: Positive = 10
     """number of other sessions in mode shared"""
     content_formatter: Literal["conversation", "json", "raw"] = "conversation"

@@ -18,7 +18,7 @@ class IdMap(ConfigModel):
     """A map from ids of the service to memory ids. It is stored with the run."""
 
     name: str
-    """name of the map; an entry of id_from uses the map by captured: NAME"""
+    """name of the map; an entry of id_from uses the map by ``captured: NAME``"""
     key: str
     """path of the service's ids, or ``uuid`` for the ids that bench made from namespace and memory id"""
     value: str
@@ -313,8 +313,8 @@ class WaitBlock(ConfigModel):
     request: RequestSection | None = None
     """status request; unset: stored memories are searched until they are found"""
     scope: Literal["id", "namespace"] | None = None
-    """id: one status request per job id; namespace: one per namespace; unset: id if add returns ids, otherwise
-    namespace"""
+    """id: one status request per id of a background task; namespace: one per namespace; unset: id if add returns ids,
+    otherwise namespace"""
     until: dict[str, list[object]] = Field(default_factory=dict)
     """path -> values: memories are ready when every path has one of its values"""
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
@@ -356,7 +356,7 @@ class ClearCall(RequestSection):
     """``clear``: empties a namespace; ``wait`` is for services that delete in the background."""
 
     response: AddResponse = AddResponse()
-    """path of the job ids of a background deletion"""
+    """path of the ids of background tasks that delete"""
     wait: WaitBlock | None = None
     """wait for the end of a background deletion"""
     existing: Existing | None = None

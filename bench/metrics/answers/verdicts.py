@@ -228,13 +228,13 @@ ENTRIES = (
     _accuracy_entry("accuracy_macro", "mean of the question types' accuracies", Macro("question_type")),
     _accuracy_entry(
         "accuracy_by_question_type",
-        "mean of the question types' accuracies, with the breakdown",
+        "mean of the question types' accuracies; each of them is also reported",
         Macro("question_type"),
         dimensions=("question_type",),
     ),
     _accuracy_entry(
         "accuracy_by_category",
-        "mean of the categories' accuracies, with the breakdown",
+        "mean of the categories' accuracies; each of them is also reported",
         Macro("question_type"),
         dimensions=("question_type",),
     ),
