@@ -146,6 +146,8 @@ def _type(schema: Schema) -> str:
     choices = _list(schema.get("anyOf")) or _list(schema.get("oneOf"))
     if choices:
         kinds = [_type(one) for one in choices if isinstance(one, Mapping) and one.get("type") != "null"]
+        if schema.get("default") is not None and {"type": "null"} in choices:
+            kinds.append("`null`")
         return LISTS.sub(r"\1 or list", " or ".join(dict.fromkeys(kinds)).replace(VALUE, "value"))
     if "const" in schema:
         return code(str(schema["const"]))
