@@ -49,7 +49,9 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
          "bench/visible"), 790),
     "verdicts and metrics": (
         ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/items/evaluate"), 225),
-    "progress": (("bench/engine/progress", "bench/engine/work_queue", "bench/engine/stopping"), 78),
+    "progress": (
+        ("bench/engine/progress", "bench/engine/pending_items", "bench/engine/work_queue", "bench/engine/stopping"),
+        78),
     "journal hand-over": (("bench/journal",), 70),
     "phase records": (
         ("bench/engine", "bench/http/call_log", "bench/events", "bench/model", "bench/datasets", "bench/plan",

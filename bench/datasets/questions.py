@@ -58,7 +58,7 @@ _TEXTS = (
     "combine questions and answers with data.with: {{qa: {{zip: {{question: {0}, answer: ANSWERS}}}}}}, or write "
     'questionField: "$" if there are no answers'
 )
-_INDEX_OR_DATE = "write a number of sessions, counted from 0, or a date of a format in dateFormats"
+_INDEX_OR_DATE = "write the position of a session (the first is 0), or a date of a format in dateFormats"
 
 
 @dataclass(slots=True, kw_only=True)

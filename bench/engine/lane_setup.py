@@ -23,8 +23,8 @@ from bench.engine.items.item_row import unsupported_rows
 from bench.engine.items.oracle import Oracle
 from bench.engine.models import CallPricing, OpenModels
 from bench.engine.open_lane import OpenLane
+from bench.engine.pending_items import PendingItems
 from bench.engine.run_context import RunContext
-from bench.engine.work_queue import PendingItems
 from bench.evaluators.protocol import needs_listing
 from bench.evaluators.routed import distinct_evaluators
 from bench.journal import Event, Reader

@@ -22,8 +22,8 @@ from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.corpora.isolation import CorpusNamespace, FirstWriteOrder, Ownership, clear_provably
 from bench.engine.models import OpenModels
 from bench.engine.outcome import Failure
+from bench.engine.pending_items import PendingItems
 from bench.engine.run_context import CallOwner, RunContext
-from bench.engine.work_queue import PendingItems
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
 from bench.journal.borrowers import borrowers
 from bench.journal.rows import ProbeKind

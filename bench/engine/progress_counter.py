@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.engine.pending_items import PendingItems
 from bench.engine.progress import JobProgress, LaneProgress, Progress
-from bench.engine.work_queue import PendingItems
 from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key, Reader
 from bench.journal.rows import JournalRow
 from bench.metrics.fold_input import EndState, item_outcome

@@ -4,12 +4,12 @@ Example::
 
     chosen = choose(catalog, names=("bm25", "chroma@big"), overrides={"chroma@big.ingest.batch.max_items": "200"}, ...)
     chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
-    filled_texts(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
 
 If no provider is named, a run uses the built-ins that need no key.
 
 An environment variable in a config can select a service, a model or a data folder. Its value, without secrets, is
-therefore part of the plan's identity.
+therefore part of the plan's identity: ``filled_texts`` returns these texts, such as
+``{"local.url": "postgresql://me:[redacted]@db:5432/bench"}``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plain vector search: split texts into chunks, embed the chunks with OpenRouter, and rank the chunks by cosine.
 
 This provider is the baseline for the other retrieval algorithms. Those algorithms use the same chunks, but a language
-model writes a text about each chunk::
+model writes a text about each chunk. A config of this provider has::
 
     type: local
     adapter: bench.providers.openrouter_rag:OpenrouterRag

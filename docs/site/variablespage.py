@@ -17,7 +17,7 @@ of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contain
 OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE": "container image of the run, set when the image is built; part of receipts",
     "MEMORYBENCH_IMAGE_DIGEST": "digest of the image in `MEMORYBENCH_IMAGE`",
-    "MEMORYBENCH_GIT_COMMIT": "commit of the code if there is no checkout; declared, not proven",
+    "MEMORYBENCH_GIT_COMMIT": "commit of the code of `bench`, if there is no checkout; marked as declared in receipts",
     "MEMORYBENCH_GIT_TAG": "tag of the commit in `MEMORYBENCH_GIT_COMMIT`",
     "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of the model `builtin/scripted`",
     "MEMORYBENCH_SIGNING_KEY_FILE": "file with the private key for `bench sign`",
@@ -56,7 +56,8 @@ def text() -> str:
         "[Use a model](../use-a-model.md).",
         "## Included providers",
         table(["provider", "variables"], _providers()),
-        "`mem0-library` also reads the key of its models: `OPENAI_API_KEY`, or the variable that `local.key` names.",
+        "`mem0-library` also reads the key of its models: `OPENAI_API_KEY`, or the variable that the field `local.key` "
+        "of its config names.",
     )
 
 

@@ -127,7 +127,7 @@ def test_an_invalid_cutoff_is_refused(chat, until) -> None:
     with pytest.raises(BenchError) as caught:
         chat(days(until=until), extra=SEEN)
     assert "chat.json: [0].until: until must be an index or a date, not: " in str(caught.value)
-    assert caught.value.hint == "write a number of sessions, counted from 0, or a date of a format in dateFormats"
+    assert caught.value.hint == "write the position of a session (the first is 0), or a date of a format in dateFormats"
 
 
 def test_a_date_cutoff_needs_sessions_with_dates(chat) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.engine.pending_items import PendingItems
 from bench.engine.progress import RATE_WINDOW_S, JobProgress, LaneProgress, Progress
 from bench.engine.progress_counter import ProgressCounter
-from bench.engine.work_queue import PendingItems
 from bench.journal import CorpusKind, CorpusRow, Event, Finished, Journal, JournaledPhase, Key, ProbeRow, RunMeta
 from bench.model import Phase, State, Verdict
 from bench.plan import Plan

@@ -156,7 +156,7 @@ class MetricDefinition:
 
 
 def read_definition(text: str) -> MetricDefinition:
-    """Parse a metric id ``NAME[@K]/VERSION``. If the id has another form, the whole id becomes the base."""
+    """Parse a metric id ``BASE[@K]/VERSION``. If the id has another form, the whole id becomes the base."""
     match = _DEFINITION.fullmatch(text)
     if match is None:
         return MetricDefinition(base=text, k=None, options={}, version="")

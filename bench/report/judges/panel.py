@@ -112,7 +112,7 @@ class Panel:
     def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
         """Return the kappa of each pair of cells, and Krippendorff's alpha of all cells.
 
-        ``only`` restricts the answers; None means all answers.
+        A cell is one judge with one prompt. ``only`` restricts the answers; None means all answers.
         """
         keys = sorted(self.types if only is None else only)
         rows = [[cell.verdicts.get(key) for cell in self.cells] for key in keys]
