@@ -114,7 +114,7 @@ class RateLimiter:
         self.window = AdaptiveSlots(limits.concurrency or slots.size) if adaptive else None
         self._places: Slots | None = self.window or (Slots(limits.concurrency) if limits.concurrency else None)
 
-    async def enter(self, passenger: LimitedCall) -> None:
+    async def enter(self, call: LimitedCall) -> None:
         """Wait until the call may start. Take a place at the endpoint, a slot that all endpoints share, and a rate
         token.
 
@@ -122,20 +122,20 @@ class RateLimiter:
             PauseTooLong: the endpoint is paused for longer than the call's ``patience_s``.
         """
         if self._places is not None:
-            await self._places.take(passenger)
+            await self._places.take(call)
         try:
-            if not (self._unpaced and self._is_open() and self._slots.take_now(passenger)):
-                await self._wait_in_line(passenger)
+            if not (self._unpaced and self._is_open() and self._slots.take_now(call)):
+                await self._wait_in_line(call)
         except BaseException:
-            self._release_place(passenger)
+            self._release_place(call)
             raise
         if self._interval_s:
             self.close_for(self._interval_s)
 
-    def leave(self, passenger: LimitedCall) -> None:
+    def leave(self, call: LimitedCall) -> None:
         """Release the call's place at the endpoint, and its slot that all endpoints share."""
-        self._slots.give_back(passenger)
-        self._release_place(passenger)
+        self._slots.give_back(call)
+        self._release_place(call)
 
     def close_for(self, seconds: float) -> None:
         """Let no request of this endpoint start for this many seconds."""
@@ -162,20 +162,20 @@ class RateLimiter:
         elif left == 0:
             self.close_for(WAIT_WITHOUT_RESET_S)
 
-    async def _wait_in_line(self, passenger: LimitedCall) -> None:
+    async def _wait_in_line(self, call: LimitedCall) -> None:
         started, slot_s = time.perf_counter(), 0.0
         async with self._turn:
-            await self._take_model_tokens(passenger.tokens)
+            await self._take_model_tokens(call.tokens)
             while True:
-                await self._until_open(passenger.patience_s)
+                await self._until_open(call.patience_s)
                 queued_at = time.perf_counter()
-                await self._slots.take(passenger)
+                await self._slots.take(call)
                 slot_s += time.perf_counter() - queued_at
                 if self._is_open() and await self._take_token():
                     break
-                self._slots.give_back(passenger)
+                self._slots.give_back(call)
         if not (self._unpaced and self._closed_until < started):
-            passenger.limiter_s += time.perf_counter() - started - slot_s
+            call.limiter_s += time.perf_counter() - started - slot_s
 
     async def _until_open(self, patience_s: float) -> None:
         while (wait_s := self._wait_s()) > 0:
@@ -217,9 +217,9 @@ class RateLimiter:
     def _is_open(self) -> bool:
         return time.perf_counter() >= self._closed_until
 
-    def _release_place(self, passenger: LimitedCall) -> None:
+    def _release_place(self, call: LimitedCall) -> None:
         if self._places is not None:
-            self._places.give_back(passenger)
+            self._places.give_back(call)
 
 
 def _request_bucket(limits: Limits, share: float) -> AsyncLimiter | None:

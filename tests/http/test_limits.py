@@ -117,9 +117,9 @@ async def test_a_rate_token_is_taken_only_when_a_slot_is_free(fault_server: Star
     async with Http(concurrency=2) as http, anyio.create_task_group() as tasks:
         tasks.start_soon(many, http, endpoint("p.add"), add, 2, 2)
         await anyio.sleep(0.05)
-        await many(http, endpoint(rps=10), search(url), 5, 5)
-    instants = starts(url)
-    assert min(later - sooner for sooner, later in itertools.pairwise(instants)) > 0.04
+        await many(http, endpoint(rps=10), search(url), 8, 8)
+    instants = starts(url)  # half a call of slack, and a busy machine delays the server's view of each
+    assert instants[-1] - instants[0] >= (7 - 0.5) / 10 - 0.1
 
 
 async def test_a_call_that_waits_for_its_rate_limiter_holds_no_global_slot(fault_server: Starter) -> None:
