@@ -1,7 +1,8 @@
 """Read the items of one row. Their evidence is looked up in the corpus later.
 
-A row contains one question or a list of nested questions. If the config has the key ``flatten``, a row contains a list
-of objects with one question each::
+A row contains one question, or a list in which each element is a question (``questions`` or ``flatten`` in the config).
+
+Example::
 
     dates, names = DateReader("UTC"), ConfigNames(config)
     reader = QuestionReader(config, dates, HistoryReader(config, dates, names).turns, names)

@@ -312,7 +312,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="precision",
-        summary="(relevant hits among the first K hits) / K; denominator returned: divided by min(K, returned hits)",
+        summary="(relevant hits among the first K hits) / K; denominator=returned: divided by min(K, returned hits)",
         category="retrieval",
         build=_built(precision),
         cut="required",

@@ -152,7 +152,7 @@ class JobRecord:
 
     @property
     def chain(self) -> Chain:
-        """Return the keys that own the job's rows, as a ``Chain`` for the journal's reader."""
+        """Return the owners of the job's rows in the journal: of its search, answer and evaluate rows."""
         return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property

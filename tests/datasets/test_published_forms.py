@@ -189,7 +189,7 @@ def test_with_joins_rows_of_another_file_by_key(workspace: Workspace) -> None:
     changes = joined(workspace, {"key": "x", "by": "wants"})
     assert "docs.jsonl:1: x is missing" in refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
     changes = joined(workspace, {"key": "$", "by": "wants"})
-    assert "docs.jsonl:1: $ is not a text or number" in refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
+    assert "data.with.docs and must be text or a number" in refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
 
 
 def test_with_refuses_repeated_keys_and_files_outside_the_data_folder(workspace: Workspace) -> None:

@@ -292,7 +292,7 @@ class _JoinedFile:
         if text is None:
             hint = f"correct data.with.{name}.key"
             raise place.error(
-                key.text, f"is not a text or number, but data.with.{name} needs a key in each row", hint=hint
+                key.text, f"is the key of data.with.{name} and must be text or a number, not", found, hint=hint
             )
         corpus = self.keys.add(text)
         if corpus is None:

@@ -2,7 +2,7 @@
 score.
 
 The inputs are ``prediction`` and ``reference`` or ``references``. If there are several references, the highest value
-counts. To add a metric, write a function of two texts and a ``RegisteredMetric``.
+counts. To add a metric, write its function of two texts, and register the function as a ``RegisteredMetric``.
 
 Example::
 
