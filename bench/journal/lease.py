@@ -24,8 +24,9 @@ from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
 OLDEST_SENT = "oldest_sent_us"
-INDEX_WAIT = "index_wait"
 """name of the meta row with the time at which the oldest request in flight was sent; null if there is no request"""
+INDEX_WAIT = "index_wait"
+"""name of the meta row with the longest wait for an index; null if no corpus waits"""
 PATIENCE_MS = 500
 """milliseconds that the last checkpoint waits for readers"""
 
