@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.metrics.answers.choices import chosen_index, lettered_options
+from bench.metrics.answers.choices import choice_index, chosen_index, lettered_options, same_option
 from tests.rows import each_row
 
 DRINKS = ("Green tea", "Black coffee", "Oat milk", "Cider")
@@ -98,6 +98,28 @@ def test_chosen_index_finds_the_option_that_an_answer_states(
     answer: str, options: tuple[str, ...], place: int | None
 ) -> None:
     assert chosen_index(answer, options) == place
+
+
+@each_row(
+    "answer",
+    [
+        "Paris", "paris.", "The answer is Paris.", "It is Paris, though Rome was planned", "Not Rome. Paris.",
+        "The best is **Paris**", "Final answer: Paris", "\\boxed{Paris}", "B", "(b)", "(B) Paris", "b: Paris",
+        "Rome is wrong, so Paris", "The correct answer is B) Paris", "A: no. B: yes.", "Rome or New York", "A/B",
+        "A new day in Athens", "none of the above", "A) Rome\nB) Paris\nC) New York",
+    ],
+)  # fmt: skip
+def test_an_answer_chooses_the_same_option_whether_the_options_carry_their_letters_or_not(answer: str) -> None:
+    labeled = tuple(f"({letter}) {city}" for letter, city in zip("abc", CITIES, strict=True))
+    assert chosen_index(answer, labeled) == chosen_index(answer, CITIES)
+
+
+def test_a_gold_answer_may_be_the_text_of_an_option_without_its_letter() -> None:
+    options = ("(a) 5 km", "(b) 8 km", "(c) 5 km")
+    assert choice_index("8 km", options) == 1
+    assert same_option(0, 2, options)
+    assert chosen_index("Jones", ("A. Smith", "B. Jones")) == 1
+    assert chosen_index("B", ("A", "B")) == 1
 
 
 def test_lettered_options_adds_letters_unless_the_options_have_them() -> None:

@@ -27,7 +27,7 @@ from bench.visible import LATIN_OF
 MAX_LENGTH = 64 * 1024
 """maximum number of characters of an answer; a longer answer is not searched for an option"""
 _DELIMITERS = "().:*\"'` []{}$\\_!?,;<>。，、；"
-_OWN_LETTER = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
+_OWN_LETTER = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s(?P<text>.*))?|\s*)", re.DOTALL)
 _LATEX = pattern(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
 _BOXED = pattern(r"\\(?:boxed|fbox)[ ]?\{([^{}\n]*)\}")
 _TAGGED = pattern(r"<((?:final[_ -]?)?(?:answer|choice|option)|letter)>\s*([^<>]{1,200}?)\s*</\1>", re.IGNORECASE)
@@ -95,8 +95,19 @@ def option_letters(choices: Sequence[str]) -> str:
 
     If every text begins with its own letter, such as ``(A) Rome``, return these letters. Otherwise return A, B, C, ...
     """
-    own = [found["letter"].upper() if (found := _OWN_LETTER.fullmatch(choice)) else "" for choice in choices]
-    return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
+    return "".join(letter for letter, _ in _own_labels(choices)) or ascii_uppercase[: len(choices)]
+
+
+def _own_labels(choices: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the letter of each option and the text after it; an empty list if not every option has its own letter."""
+    own = [(found["letter"].upper(), found["text"] or "") for one in choices if (found := _OWN_LETTER.fullmatch(one))]
+    return own if len({letter for letter, _ in own}) == len(choices) else []
+
+
+def _texts_alone(choices: Sequence[str]) -> Sequence[str]:
+    """Return the texts of the options without their own letters, if each has one: ``Rome`` for ``(a) Rome``."""
+    texts = [text.strip() for _, text in _own_labels(choices)]
+    return texts if texts and all(texts) else choices
 
 
 def lettered_options(choices: Sequence[str]) -> tuple[str, ...]:
@@ -117,7 +128,8 @@ def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> b
     """
     if one is None or other is None:
         return False
-    return one == other or normal_form(choices[one]) == normal_form(choices[other])
+    texts = _texts_alone(choices)
+    return one == other or normal_form(texts[one]) == normal_form(texts[other])
 
 
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
@@ -227,7 +239,7 @@ def _option_at(text: str, start: int, choices: Sequence[str]) -> int | None:
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
     texts = [
         (len(one), at)
-        for at, one in enumerate(choices)
+        for at, one in enumerate(_texts_alone(choices))
         if (span := _option_pattern(one)) and (found := span.match(rest)) and not splits_number(rest, *found.span())
     ]
     if texts:
@@ -267,12 +279,10 @@ def _labeled_options(text: str, choices: Sequence[str]) -> set[int]:
 
     If some letters are followed by the text of their own option, return only these options.
     """
-    letters = option_letters(choices)
+    letters, texts = option_letters(choices), _texts_alone(choices)
     found = [(letters.index(one["letter"]), one.end()) for one in _LABEL.finditer(text) if one["letter"] in letters]
     own = {
-        at
-        for at, end in found
-        if (span := _option_pattern(choices[at])) and span.match(text[end : end + 2000].lstrip())
+        at for at, end in found if (span := _option_pattern(texts[at])) and span.match(text[end : end + 2000].lstrip())
     }
     return own or {at for at, end in found if not _DENIED_AFTER.match(text, end)}
 
@@ -307,7 +317,7 @@ def _mentioned_option(text: str, choices: Sequence[str]) -> int | None:
     ]
     if len({place for _, _, place in found}) > 1:
         return None
-    for place, choice in enumerate(choices):
+    for place, choice in enumerate(_texts_alone(choices)):
         span = _option_pattern(choice, before=r"(?<!\w)")
         standing = (one.span() for one in span.finditer(text)) if span else iter(())
         first = next((one for one in standing if not _is_denied(text, *one) and not splits_number(text, *one)), None)
@@ -336,9 +346,11 @@ def _option_named(text: str, choices: Sequence[str]) -> int | None:
     """Return the index of the option whose text or letter is the whole ``text``; None if there is none."""
     plain = text.strip()
     if len(plain) <= MAX_LENGTH:
-        form, texts = normal_form(plain), [normal_form(choice) for choice in choices]
-        if form in texts:
-            return texts.index(form)
+        form = normal_form(plain)
+        for options in (choices, _texts_alone(choices)):
+            texts = [normal_form(option) for option in options]
+            if form in texts:
+                return texts.index(form)
         plain = unicodedata.normalize("NFKC", plain)
         if len(plain) <= MAX_LENGTH:
             plain = _BOXED.sub(r"\1", _LATEX.sub(r"\1", plain))
