@@ -323,7 +323,10 @@ class DaskLine:
 
     @staticmethod
     def here(token: str) -> DaskLine:
-        """Return the connection of the dask task that calls this; ``token`` is the token of its order."""
+        """Return the connection to the coordinator for the dask task that calls this.
+
+        ``token`` is the token of the task's order.
+        """
         from distributed import Event, get_client, get_worker
 
         worker = get_worker()

@@ -281,7 +281,7 @@ class ClusterRun:
         )
 
     def _message(self, stop: Stop | None) -> str:
-        """Return why the run stopped and why shards did not finish; empty if everything finished."""
+        """Return the reasons why the run, its jobs or its shards stopped early; empty if everything finished."""
         refusals = [failure.message for failure in self.round.refused.values()]
         texts: dict[str, list[str]] = {}
         for number, text in sorted(self.round.problems.items()):
@@ -290,7 +290,10 @@ class ClusterRun:
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
     async def _count_stored(self, shard: Shard) -> bool:
-        """If a complete journal of the shard is stored, add its counts to the progress and return True."""
+        """Add the counts of the shard's stored journal to the progress.
+
+        Return False, and add nothing, if no journal of the shard is stored, or if it is incomplete or has failed items.
+        """
         if not await self.store.is_done(shard, self.plan):
             return False
         async with Reader.open(self.store.path(shard)) as reader:

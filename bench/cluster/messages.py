@@ -115,7 +115,7 @@ class ShardCounters:
 
     @classmethod
     def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> ShardCounters:
-        """Return the counters of an attempt; without ``progress``, all are 0 and only show that the attempt runs."""
+        """Return the counters of an attempt. If ``progress`` is None, all counters are 0."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
         lanes, jobs = progress.lanes, progress.jobs
@@ -178,7 +178,10 @@ class ClusterProgress(Progress):
         self._add_up()
 
     def shard_returned(self, shard: int) -> None:
-        """Mark a shard as not running, so that its requests in flight and its silence no longer count."""
+        """Mark a shard as not running.
+
+        Its requests in flight no longer count, and `silent_s` returns 0 for it.
+        """
         self._updated_at.pop(shard, None)
 
     def silent_s(self, shard: int) -> float:

@@ -87,7 +87,10 @@ class WorkerProcesses:
     @staticmethod
     @asynccontextmanager
     async def open(count: int) -> AsyncIterator[WorkerProcesses]:
-        """Allow ``count`` worker processes; those that still run at the end of the ``with`` block are killed."""
+        """Yield a fleet of at most ``count`` worker processes at a time.
+
+        Processes that still run at the end of the ``with`` block are killed.
+        """
         async with anyio.create_task_group() as tasks:
             yield WorkerProcesses(count, tasks, deque(f"worker {number}" for number in range(1, count + 1)))
             tasks.cancel_scope.cancel()

@@ -43,7 +43,7 @@ _DRAFT = "merged"
 class ShardStore:
     """The folder with the returned journals of shards, in the folder of their run.
 
-    It exists only while the run is distributed over several workers.
+    The folder exists until every shard is complete.
     """
 
     run: Path
@@ -128,7 +128,7 @@ def _publish(new: Path, path: Path) -> None:
 async def standing_of_run(run: Path) -> RunStatusDocument:
     """Return the data of ``bench status --json`` for a run in shards.
 
-    Shards count if their journal was returned, or if they run on this machine.
+    Only two kinds of shards are counted: those that returned a journal, and those that run on this machine.
     """
     own = await run_status(run)
     async with Reader.open(run) as reader:

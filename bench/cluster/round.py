@@ -190,7 +190,7 @@ class Round:
             self.problems[number] = f"ended early: {returned.message or returned.stop}"
 
     async def delete_collected(self) -> None:
-        """Ask the workers to delete the data of complete shards, which the coordinator has stored."""
+        """Ask the workers to delete their data of the complete shards. The coordinator has stored this data."""
         if self.done and self.fleet.alive:
             names = [order.name for order in self.done]
             await self.fleet.ask(delete_shards, self.done[0], names, within_s=ANSWER_S)

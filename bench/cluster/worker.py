@@ -86,7 +86,7 @@ async def delete_shards(order: ShardOrder, names: list[str]) -> None:
 
 
 def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> ShardResult:
-    """Run a shard in this thread; return its journal, or the error because of which it was not run.
+    """Run a shard in this thread; return its journal, or the error that stopped it.
 
     If ``line`` is None, the caller must be a dask task.
     """
@@ -114,7 +114,7 @@ def workspace_of(order: ShardOrder) -> Path:
 
 
 def scratch_of(order: ShardOrder) -> Path:
-    """Return the folder for the run folders of shards, which ``bench list runs`` does not show."""
+    """Return the folder in which this worker runs shards. ``bench list runs`` does not show these runs."""
     return workspace_of(order) / CHECKPOINTS / SCRATCH
 
 
