@@ -82,9 +82,10 @@ class CircuitBreaker:
     def count_outcome(self, action: str, jobs: Sequence[Job], failure: Failure | None, *, items: int = 1) -> None:
         """Count the outcome of an action such as a search; ``failure`` is None after a success.
 
-        The jobs are stopped if both of these conditions are met. At least 10 outcomes were counted, and all are the
-        same error of a wrong request. More items have failed than a valid job may lose. ``items`` is the number of
-        items that fail if the action fails.
+        The jobs are stopped if two conditions are met. First, at least 10 outcomes were counted, and all of them are
+        the same error, of a kind that occurs again when the request is repeated. Second, more items have failed than a
+        valid job may lose. ``items`` is the number of items that fail if the action fails. If the circuit breaker is
+        switched off, no job is stopped.
         """
         if self._only_error.get(action) == "" or not self.run.plan.request.circuit_breaker:
             return

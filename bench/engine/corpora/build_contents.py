@@ -46,7 +46,11 @@ async def contents(
 async def unsearched(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Return a record of a namespace without searching; a later comparison then checks only that searches have hits."""
+    """Return a record of a namespace, made without searches.
+
+    A comparison with this record checks only that the searches have hits. If the provider can restore namespaces, the
+    digest of the whole namespace is compared.
+    """
     whole = await _whole(provider, space)
     found = {memory.id: VARIES for memory in samples(memories)} if DIGEST not in whole else {}
     return {**whole, FOUND: found, CONFIG: digest(identity(config))}
@@ -70,6 +74,7 @@ async def steady(
     """Return the record of a namespace after reading its contents twice.
 
     If a search result differs between the two readings, it is marked as varying. If the count differs, it is left out.
+    If the record has a digest of the whole namespace, the contents are read only once.
     """
     first = await contents(provider, config, space, memories)
     if DIGEST in first:

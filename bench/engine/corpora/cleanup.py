@@ -71,8 +71,8 @@ async def clear_run(
     """Clear every namespace that a run has left, and return the number of cleared namespaces.
 
     Each clear is recorded in the journal. ``moved`` names providers whose changed address or config is accepted.
-    ``freed`` names runs that no longer need the memories. ``orphans`` is True if only namespaces are cleared and the
-    run itself is kept.
+    ``freed`` names runs that no longer need the memories. ``orphans`` is True if the caller keeps the run itself; this
+    only changes the command in the hint of an error.
 
     Raises:
         UsageError, ConfigError, DataError: the configs or data of the run can no longer be read.

@@ -32,10 +32,11 @@ Value = TypeVar("Value")
 
 
 async def resolve_doubts(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
-    """Record each batch that was stored; the other batches will be sent again.
+    """Find out which batches in doubt were stored, and record them; the other batches will be sent again.
 
-    Return True if every batch is now known to be stored or not stored, and False if this cannot be found out. If the
-    provider cannot be reached, return the failure; the batches then stay in doubt.
+    Return True if the ingest can continue, and False if it stays unknown whether a batch was stored. If the provider
+    cannot be reached, return the failure; the batches then stay in doubt. With ``on_unknown: repeat``, return True
+    without asking the provider; all batches in doubt will be sent again.
     """
     if ingest.lane.provider.on_unknown == "repeat":
         return True
@@ -81,9 +82,10 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 
 
 async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """Find out by searches which batches in doubt were stored; None if this is unclear for a batch.
+    """Return the batches in doubt that were stored, as searches show.
 
-    A batch counts as not stored only if memories are searchable at once, and the last acknowledged batch is found.
+    Return None if the result is unclear for a batch. If the provider cannot be reached, return the failure. A batch
+    counts as not stored only if memories are searchable at once, and the last acknowledged batch is found.
     """
     stored = set[int]()
     for position in doubts:
@@ -117,8 +119,9 @@ async def _find_batch(
 ) -> bool | Failure | None:
     """Search for the first and the last memory of a batch.
 
-    Return True if both memories are found, False if neither is found, and None if the result is unclear. ``given`` has
-    the ids of the memories at the provider, if they are known.
+    Return True if both memories are found, False if neither is found, and None if the result is unclear. If the
+    provider cannot be reached, return the failure. ``given`` has the ids of the memories at the provider, if they are
+    known.
     """
     space = ingest.with_batches(position, given=given or {})
     memories = _distinct_memories(ingest, position, doubts)

@@ -127,9 +127,11 @@ class IndexWait:
         return await retry_unreadable(sentinel.found)
 
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
-        """Count how many sample memories a search finds; for some time, search again for missing memories.
+        """Return how many sample memories were searched and found, and how many memories the service has.
 
-        If a memory of one corpus is still missing at the end, the other corpora stop at their first failed retry.
+        Missing sample memories are searched again for some time. If a memory of one corpus is still missing at the end,
+        the other corpora stop at their first failed retry. Return an empty mapping for a built-in provider, or if the
+        run was asked to stop.
         """
         if self.lane.plan.provider.built_in is not None:
             return {}
@@ -162,9 +164,10 @@ class IndexWait:
         }
 
     async def _count_held(self) -> dict[str, int]:
-        """Ask the service for the number of memories in the namespace, and repeat this while the number grows.
+        """Return how many memories were sent, and how many of them the service has in the namespace.
 
-        Return an empty mapping if the service cannot count.
+        The service is asked again while its number grows. Return an empty mapping if the service cannot count, or only
+        knows a lower limit.
         """
         provider, sent = self.lane.provider, len(self.anonymized.memories)
         if not isinstance(provider, Counts):

@@ -122,7 +122,8 @@ class IngestPass:
     async def run(self) -> bool | Failure:
         """Send the missing batches, then call the provider's ``finish``, if it has this method.
 
-        Return True if the ingest is complete, False if it was stopped between two batches, or its failure.
+        Return True if the ingest is complete, and False if it was stopped between two batches. If it failed, return the
+        failure.
         """
         began = monotonic_us()
         done = frozenset(self.done)

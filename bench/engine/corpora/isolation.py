@@ -163,7 +163,10 @@ class Sentinel:
         return not samples(self.anonymized.memories)
 
     async def missing(self) -> list[Memory]:
-        """Search again for the sample memories that were not found so far; return those that are still not found."""
+        """Search again for the sample memories that were not found so far; return those that are certainly missing.
+
+        A memory is not certainly missing if its search returned hits that cannot be assigned to this corpus.
+        """
         every = samples(self.anonymized.memories) + (spread_samples(self.anonymized.memories) if self.thorough else ())
         every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
