@@ -19,7 +19,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter
-from typing import NotRequired, TypedDict, cast
+from typing import Any
 
 from bench.engine.outcome import Failure
 from bench.evaluators import is_refusal
@@ -44,66 +44,6 @@ from bench.models.dialect import Finish
 from bench.models.reply import UNTIMED
 from bench.patterns import pattern
 from bench.values import dataclass
-
-
-class StoredHit(TypedDict):
-    """A hit in the payload ``hits`` of a search."""
-
-    id: str
-    content: str
-    score: NotRequired[float]
-    when: NotRequired[str]
-    chunks: NotRequired[list[str]]
-    metadata: NotRequired[dict[str, object]]
-
-
-class SearchData(TypedDict):
-    """The content of ``data`` in the journal row of a search."""
-
-    retrieved: list[list[str]] | None
-    requested: int
-    returned: int
-    unmapped: int
-    flags: list[str]
-    reason: str
-    beyond: NotRequired[list[list[str]]]
-
-
-class SearchMeasured(TypedDict, total=False):
-    """The content of ``measured`` in the journal row of a search."""
-
-    scores: list[float | None]
-    cost_usd: str | None
-    priced: bool
-    replied: str
-    warned: str
-
-
-class AnswerData(TypedDict):
-    """The content of ``data`` in the journal row of an answer."""
-
-    answer: str
-    finish: Finish
-    context_hits: int
-    prompt: str
-    prompt_sha256: str
-
-
-class AnswerMeasured(TypedDict, total=False):
-    """The content of ``measured`` in the journal row of an answer; each field can be missing in old journals."""
-
-    model: str
-    fingerprint: str | None
-    context_tokens: int
-    tokens_in: int | None
-    tokens_out: int | None
-    cost_usd: str | None
-    ignored: list[str]
-    native_finish: str
-    reasoning_tokens: int
-    sent_tokens: int
-    saved_usd: str
-    flags: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,25 +90,23 @@ class SearchResult:
         return replace(self, priced=True, cost_usd=str(sum(known, Decimal(0))) if len(known) == len(costs) else None)
 
     @property
-    def data(self) -> SearchData:
-        data = SearchData(
-            retrieved=None if self.retrieved is None else [list(ids) for ids in self.retrieved],
-            requested=self.requested,
-            returned=self.returned,
-            unmapped=self.unmapped,
-            flags=list(self.flags),
-            reason=self.reason,
-        )
-        if self.beyond:
-            data["beyond"] = [list(ids) for ids in self.beyond]
-        return data
+    def data(self) -> dict[str, object]:
+        beyond = {"beyond": [list(ids) for ids in self.beyond]} if self.beyond else {}
+        return {
+            "retrieved": None if self.retrieved is None else [list(ids) for ids in self.retrieved],
+            "requested": self.requested,
+            "returned": self.returned,
+            "unmapped": self.unmapped,
+            "flags": list(self.flags),
+            "reason": self.reason,
+            **beyond,
+        }
 
     @property
-    def measured(self) -> SearchMeasured:
-        measured = SearchMeasured(scores=[hit.score for hit in self.hits], cost_usd=self.cost_usd, priced=self.priced)
-        if self.replied:
-            measured["warned" if self.hits else "replied"] = self.replied
-        return measured
+    def measured(self) -> dict[str, object]:
+        replied = {"warned" if self.hits else "replied": self.replied} if self.replied else {}
+        scores = [hit.score for hit in self.hits]
+        return {"scores": scores, "cost_usd": self.cost_usd, "priced": self.priced, **replied}
 
     @property
     def payloads(self) -> dict[str, object]:
@@ -178,13 +116,15 @@ class SearchResult:
     @classmethod
     def of(cls, entry: JournaledPhase) -> SearchResult | None:
         """Return the search that a journal row stores; None if the texts of its hits were removed from the journal."""
-        hits = entry.payloads.get("hits")
+        data: Mapping[str, Any] = entry.data
+        measured: Mapping[str, Any] = entry.measured
+        payloads: Mapping[str, Any] = entry.payloads
+        hits, listed = payloads.get("hits"), payloads.get("stored")
         if hits is None:
             return None
-        data, measured = cast("SearchData", entry.data), cast("SearchMeasured", entry.measured)
-        retrieved, listed = data["retrieved"], cast("list[str] | None", entry.payloads.get("stored"))
+        retrieved = data["retrieved"]
         return cls(
-            hits=tuple(map(_hit_from_json, cast("list[StoredHit]", hits))),
+            hits=tuple(map(_hit_from_json, hits)),
             retrieved=None if retrieved is None else tuple(map(tuple, retrieved)),
             requested=data["requested"],
             returned=data["returned"],
@@ -296,7 +236,7 @@ class AnswerResult:
         return not UNTIMED.isdisjoint(self.flags)
 
     @property
-    def data(self) -> AnswerData:
+    def data(self) -> dict[str, object]:
         return {
             "answer": self.text,
             "finish": self.finish,
@@ -306,27 +246,24 @@ class AnswerResult:
         }
 
     @property
-    def measured(self) -> AnswerMeasured:
-        measured = AnswerMeasured(
-            model=self.model,
-            fingerprint=self.fingerprint,
-            context_tokens=self.context_tokens,
-            tokens_in=self.tokens_in,
-            tokens_out=self.tokens_out,
-            cost_usd=self.cost_usd,
-            ignored=list(self.ignored),
-        )
-        if self.native_finish not in ("", self.finish):
-            measured["native_finish"] = self.native_finish
-        if self.reasoning_tokens is not None:
-            measured["reasoning_tokens"] = self.reasoning_tokens
-        if self.sent_tokens is not None:
-            measured["sent_tokens"] = self.sent_tokens
-        if self.saved_usd is not None:
-            measured["saved_usd"] = self.saved_usd
-        if self.flags:
-            measured["flags"] = list(self.flags)
-        return measured
+    def measured(self) -> dict[str, object]:
+        reported = {
+            "native_finish": None if self.native_finish in ("", self.finish) else self.native_finish,
+            "reasoning_tokens": self.reasoning_tokens,
+            "sent_tokens": self.sent_tokens,
+            "saved_usd": self.saved_usd,
+            "flags": list(self.flags) or None,
+        }
+        return {
+            "model": self.model,
+            "fingerprint": self.fingerprint,
+            "context_tokens": self.context_tokens,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "cost_usd": self.cost_usd,
+            "ignored": list(self.ignored),
+            **{name: value for name, value in reported.items() if value is not None},
+        }
 
     @property
     def payloads(self) -> dict[str, object]:
@@ -343,7 +280,8 @@ class AnswerResult:
         The text in a journal of an earlier version can include reasoning, which is removed. If no answer is left, the
         field ``failure`` of the result is set.
         """
-        data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
+        data: Mapping[str, Any] = entry.data
+        measured: Mapping[str, Any] = entry.measured
         reply = strip_reasoning(Completion(text=data["answer"], model="", finish=data["finish"]))
         error = missing_answer_error(reply)
         return cls(
@@ -394,8 +332,8 @@ def phase_row(
     )
 
 
-def _hit_to_json(hit: Hit) -> StoredHit:
-    shown = StoredHit(id=hit.id, content=hit.content)
+def _hit_to_json(hit: Hit) -> dict[str, object]:
+    shown: dict[str, object] = {"id": hit.id, "content": hit.content}
     if hit.score is not None:
         shown["score"] = hit.score
     if hit.when is not None:
@@ -407,7 +345,7 @@ def _hit_to_json(hit: Hit) -> StoredHit:
     return shown
 
 
-def _hit_from_json(shown: StoredHit) -> Hit:
+def _hit_from_json(shown: Mapping[str, Any]) -> Hit:
     when = shown.get("when")
     return Hit(
         id=shown["id"],
