@@ -1,6 +1,6 @@
 """Score rankings or answers of another tool, in the same way as the results of a run.
 
-No provider is opened. The metrics are those of any run. Items that are not in the file stay pending.
+No memory system is called. The metrics are those of any run. Items that are not in the file stay pending.
 
 Example::
 
@@ -188,7 +188,7 @@ async def score_external(
 ) -> None:
     """Score the rows of another tool, and write the journal of a run with the results into ``folder``.
 
-    ``replies`` has, for each item, earlier replies of the judge on the same answer, which are not requested again.
+    ``replies`` has, for each item, the judge's earlier replies on the same answer. These replies are not requested again.
 
     Raises:
         ConfigError: a judge cannot be opened.

@@ -119,7 +119,9 @@ async def _verdicts(
     answer: AnswerResult | None,
     judge: MemoizedJudge | None,
 ) -> list[Verdict]:
-    """Return the verdict of each evaluator; an answer without text is incorrect, whatever the evaluator decides.
+    """Return the verdict of each evaluator.
+
+    If the answer has no text, it is incorrect for every evaluator that needs an answer and gave a verdict.
 
     Raises:
         EvaluatorFailed: an evaluator returned something other than a verdict.
@@ -167,7 +169,10 @@ def scored_item(ready: ReadyCorpus, item: Item, listed: tuple[str, ...] | None =
 
 
 def _state(evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: Item, search: SearchResult) -> State:
-    """Return the state of an item, from the verdict of the first evaluator that ran."""
+    """Return the state of an item, from the verdict of the first evaluator that ran.
+
+    If no evaluator ran, the state is ``measured``. If a deletion was not tested, the state is ``unscored``.
+    """
     if search.reason == MISSING:
         return State.UNSCORED
     if not verdicts:
@@ -186,7 +191,10 @@ def _not_sent(lane: OpenLane, ready: ReadyCorpus, item: Item, row: Row) -> tuple
 
 
 def _replayed(reply: Completion) -> Call:
-    """Return a call without cost for a cached reply, so that its tokens count; the call log has no such call."""
+    """Return a call without cost that stands for a cached reply, so that the tokens of the reply count.
+
+    The call log has no call for a cached reply.
+    """
     return Call(
         endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
         model=reply.model, usage=reply.usage, cost_usd="0",

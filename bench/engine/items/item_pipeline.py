@@ -80,7 +80,10 @@ class ItemEpoch:
         return good
 
     async def _answer_and_evaluate(self, model: str, search: SearchResult) -> bool:
-        """Run the answer phase of one model, then the evaluate phase of each of its jobs."""
+        """Run the answer phase of one model, then the evaluate phase of each of its jobs.
+
+        Return True if afterwards all these phases are finished and none failed.
+        """
         model_jobs = self.lane.plan.jobs_of(model)
         open_jobs = [job for job in model_jobs if not self._is_evaluated(job)]
         jobs = [job for job in open_jobs if job.key not in self.lane.breaker.stopped_jobs]

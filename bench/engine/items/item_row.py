@@ -170,7 +170,10 @@ def _costs(search: SearchResult, answer: AnswerResult | None) -> dict[str, str |
 
 
 def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
-    """Return the total tokens of the judge's calls; None if no call reported its usage, empty if there was no call."""
+    """Return the total input tokens and output tokens of the judge's calls.
+
+    Both are None if no call reported its usage. The map is empty if there was no call.
+    """
     if not calls:
         return {}
     known = [call.usage for call in calls if call.usage is not None]

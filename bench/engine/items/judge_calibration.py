@@ -32,7 +32,7 @@ WARNING = "judge_warning"
 async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
     """Test each judge with the judge prompts of each benchmark, and write the error rates to the journal as events.
 
-    Judges that accept too many wrong answers also give a warning.
+    Also write a warning for each judge that accepts too many wrong answers.
     """
     known = await _known(run)
     for lane, job, evaluator in _judged(run, models):

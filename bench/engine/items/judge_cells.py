@@ -81,7 +81,7 @@ class JudgeCell:
 
 
 async def judge_cell(plan: Plan, rows: Sequence[ExternalRow], *, run: tuple[Path, str] | None) -> JudgeCell:
-    """Find the earlier replies of a plan's judge on these answers.
+    """Return the judge of a plan, with the answers of ``rows`` and its earlier replies on them.
 
     ``run`` is the folder and the job of the run that gave the answers; None if the answers come from a file.
     """
