@@ -188,7 +188,7 @@ async def score_external(
 ) -> None:
     """Score the rows of another tool, and write the journal of a run with the results into ``folder``.
 
-    ``replies`` has, for each item, the judge's earlier replies on the same answer. These replies are not requested again.
+    ``replies`` has, for each item, the judge's earlier replies on the same answer. They are not requested again.
 
     Raises:
         ConfigError: a judge cannot be opened.

@@ -124,7 +124,11 @@ async def _run_items(build: OpenLane, queue: ItemQueue, send_finished: MemoryObj
 
 
 async def _clear_finished(build: OpenLane, receive_finished: MemoryObjectReceiveStream[ReadyCorpus]) -> None:
-    """Clear each corpus whose items have all ended, while other items still run."""
+    """Clear each corpus whose items have all ended without a failure, while other items still run.
+
+    This is done with ``--cleanup corpus``. If a service has only one namespace, it is always done, also after a
+    failure.
+    """
     wanted = (build.run.plan.request.cleanup == "corpus" or build.single) and not build.run.scope.is_rescore
     async with receive_finished:
         async for ready in receive_finished:
@@ -136,7 +140,10 @@ async def _clear_finished(build: OpenLane, receive_finished: MemoryObjectReceive
 
 
 async def _clear_remaining(build: OpenLane) -> None:
-    """At the end of the run, clear the namespaces that are left: with ``--cleanup run``, or after a resume."""
+    """At the end of the run, clear the namespaces that are left: with ``--cleanup run``, or after a resume.
+
+    The namespace of a corpus with a failed item is kept.
+    """
     rule = build.run.plan.request.cleanup
     if (
         rule == "never"
@@ -156,8 +163,9 @@ async def _clear_remaining(build: OpenLane) -> None:
 async def _record_failed_corpus(build: OpenLane, corpus_id: str, failure: Failure) -> None:
     """Record that every item of a corpus failed, because the corpus could not be prepared.
 
-    Some failures also stop the lanes. If the only namespace of a service was occupied, the items stay pending instead.
-    After any other failure, the only namespace of a service is cleared for the next corpus.
+    If the only namespace of a service was occupied, the items stay pending instead. A failure with ``stops_lane`` also
+    stops all lanes that use the build. After any other failure, a service with only one namespace is cleared for the
+    next corpus.
     """
     for lane, ref in build.items(corpus_id) if failure.kind != OCCUPIED else ():
         if build.run.stopping.requested:

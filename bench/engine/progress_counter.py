@@ -90,7 +90,7 @@ class ProgressCounter:
             self.progress.item_ended(row.key.owner, state, value, row.key.corpus)
 
     def _state(self, key: Key, state: State, outcome: str) -> State | None:
-        """Return the final state of an item when one of its epochs ends; None if another epoch is still open."""
+        """Return the final state of an item after one of its epochs ended; None if another epoch is still open."""
         epochs, unit = self._epochs[key.owner], (key.owner, key.corpus, key.unit)
         if epochs == 1:
             return state

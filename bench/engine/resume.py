@@ -305,7 +305,7 @@ async def reuse_plan(target: str, *, catalog: Catalog, flags: Mapping[str, objec
 
 
 def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
-    """Check that a new plan has the settings on which the stored rows of the phases before ``start`` depend.
+    """Check that the settings on which the stored rows of the phases before ``start`` depend are the same in a new plan.
 
     Raises:
         IdentityError: a setting differs; the error lists each difference.

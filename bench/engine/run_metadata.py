@@ -129,7 +129,8 @@ def memory_bytes() -> int:
 def packages() -> dict[str, str]:
     """Return the version of every installed package, and of SQLite, which computes the scores of ``bm25``.
 
-    They are read from the names of the ``.dist-info`` folders, which is 50 times as fast as reading their files.
+    The versions of packages are read from the names of the ``.dist-info`` folders. This is 50 times as fast as reading
+    the files in these folders.
     """
     found = {"sqlite": sqlite3.sqlite_version}
     for folder in map(Path, sys.path):
@@ -162,7 +163,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 
 def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
-    """Return the metadata of a new run, which reports, receipts and a resume need."""
+    """Return the metadata of a new run. Reports, receipts and a resume read it from the journal."""
     return RunMeta(
         run_id=run_id,
         plan_digest=plan.digest,
