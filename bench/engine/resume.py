@@ -305,7 +305,7 @@ async def reuse_plan(target: str, *, catalog: Catalog, flags: Mapping[str, objec
 
 
 def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
-    """Check that the settings on which the stored rows of the phases before ``start`` depend are the same in a new plan.
+    """Check that a new plan does not change a setting on which the stored rows of the phases before ``start`` depend.
 
     Raises:
         IdentityError: a setting differs; the error lists each difference.

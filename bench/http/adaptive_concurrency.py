@@ -64,7 +64,8 @@ class AdaptiveSlots(Slots):
     def accepted(self, *, sent_at: float) -> None:
         """Count a response without a refusal (429). Call this directly after the slot of the request was released.
 
-        The number of slots grows only if all slots were taken, and if the request was sent after the last reduction.
+        The number of slots grows only if all slots were taken, and if the request was sent more than one round trip after
+        the last reduction.
         """
         if self.taken + 1 < self.size or sent_at < self._settled_at:
             return
@@ -73,7 +74,7 @@ class AdaptiveSlots(Slots):
     def refused(self, *, sent_at: float, now: float, with_wait: bool) -> None:
         """Reduce the number of slots after a refusal (429). If the server said how long to wait, ``with_wait`` is true.
 
-        Refusals of requests that were sent before the last reduction are ignored.
+        A refusal is ignored if its request was sent before the last reduction, or within one round trip after it.
         """
         if sent_at < self._settled_at:
             return
