@@ -64,8 +64,8 @@ class AdaptiveSlots(Slots):
     def accepted(self, *, sent_at: float) -> None:
         """Count a response without a refusal (429). Call this directly after the slot of the request was released.
 
-        The number of slots grows only if all slots were taken, and if the request was sent more than one round trip after
-        the last reduction.
+        The number of slots grows only if all slots were taken, and if the request was sent more than one round trip
+        after the last reduction.
         """
         if self.taken + 1 < self.size or sent_at < self._settled_at:
             return

@@ -47,7 +47,10 @@ class LeaseHolder:
         _live_tokens.discard(self.token)
 
     def lives(self, *, heartbeat_age_s: float) -> bool:
-        """Return True if the process of this holder may still write to the journal that names it."""
+        """Return True if the process may still be alive, so that it may still write to the journal.
+
+        For a process on another machine, only the age of its last heartbeat counts.
+        """
         if self.host != platform.node():
             return heartbeat_age_s < STALE_S
         if self.boot != _boot_id():

@@ -385,7 +385,10 @@ async def read_verdict_history(connection: aiosqlite.Connection, key: Key) -> li
 
 
 async def read_corpus(connection: aiosqlite.Connection, lane: str, corpus: str) -> list[CorpusRow]:
-    """Return the rows of a corpus in order, without the rows that a merge copied from other journals."""
+    """Return the rows of a corpus in order, without the rows that a merge copied from other journals.
+
+    Rows of the kind ``calls`` are left out.
+    """
     rows = await connection.execute_fetchall(READ["corpus"], (clean(lane), clean(corpus)))
     return [corpus_row_of(StepColumns(*row)) for row in rows]
 
@@ -425,7 +428,7 @@ def corpus_row_of(columns: StepColumns) -> CorpusRow:
 
 
 async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str], int]:
-    """Count the attempts of all phases by (phase, outcome)."""
+    """Count phase rows and ended corpus steps by (phase, outcome)."""
     counts: dict[tuple[Phase, str], int] = {}
     for number, outcome, count in await connection.execute_fetchall(READ["counts"]):
         counts[PHASE_OF[number], outcome] = count

@@ -423,7 +423,10 @@ class Reader:
                     yield group
 
     async def items_without_value(self, job: str, metric: str) -> AsyncGenerator[ItemWithoutValue, None]:
-        """Stream the ended items of a job that have no value of ``metric``, each with the reason."""
+        """Stream the ended items of a job to which ``metric`` does not apply, each with the reason.
+
+        Failed items are left out.
+        """
         labels, shapes = await self._interned()
         for shape, names in shapes.items():
             if metric not in names:
@@ -452,7 +455,7 @@ class Reader:
     async def items(self, chain: Chain) -> AsyncGenerator[ItemRecord, None]:
         """Stream the items of a job that have at least one row, sorted by (corpus, item, epoch).
 
-        If an item failed in an early phase, its record has no later phases.
+        If an item failed in an early phase, ``evaluate`` is the only later phase in its record.
         """
         held: list[PhaseRow] = []
         async with aclosing(self._chunks("items", ITEMS_AT_ONCE * len(PHASE_OF), *_names(chain))) as chunks:

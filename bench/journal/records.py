@@ -165,7 +165,7 @@ def cause_texts(errors: Iterable[tuple[str, str, str]]) -> dict[str, str]:
     """Return a map from each error text to the text of its cause.
 
     ``errors`` are (text, corpus, item). Texts that differ only in the names of corpora and items have the same cause.
-    The text of their cause has placeholders for these names.
+    The text of their cause has placeholders for these names. Any other text is the text of its own cause.
     """
     owners: dict[str, set[tuple[str, str]]] = {}
     for text, corpus, item in errors:
@@ -228,7 +228,7 @@ class FlagCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitCounts:
-    """Counts over the last search of each item of a lane."""
+    """Counts over the successful searches of a lane."""
 
     hits: int
     """number of hits, in searches whose hits can be mapped to memories"""
@@ -285,7 +285,7 @@ class ScoreGroup:
 
 
 class ItemWithoutValue(NamedTuple):
-    """An ended item that has no value of a metric.
+    """An ended item to which a metric does not apply.
 
     ``reason`` says why retrieval metrics do not apply to the item; it may be empty.
     """

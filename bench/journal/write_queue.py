@@ -288,7 +288,10 @@ class Journal:
             return await read_verdict_history(self._reading, key)
 
     async def corpus(self, lane: str, corpus: str) -> list[CorpusRow]:
-        """Return the rows of every attempt to prepare a corpus, in order, without rows copied by a merge."""
+        """Return the rows of every attempt to prepare a corpus, in order.
+
+        Rows copied by a merge and rows of the kind ``calls`` are left out.
+        """
         with sqlite_errors_reported(self.path):
             return await read_corpus(self._reading, lane, corpus)
 
