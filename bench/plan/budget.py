@@ -64,7 +64,7 @@ def other_address_notes(
 ) -> Iterator[str]:
     """Yield a note for each model that is not called at its vendor's address.
 
-    The cost of such a model is computed with the vendor's prices.
+    The cost of such a model is computed with the vendor's prices. Models with a price in the run file are left out.
     """
     for name in sorted({name for lane in lanes for name in lane.models} - request.token_prices.keys()):
         vendor = VENDORS.get(name.partition("/")[0])

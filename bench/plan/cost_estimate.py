@@ -245,7 +245,7 @@ class _LaneSize:
         return math.ceil(self.per_corpus * self.corpora)
 
     def batches(self, most: int) -> int:
-        """Return the number of add calls, if a call has at most ``most`` memories of one corpus."""
+        """Return the number of batches for all corpora, if a batch has at most ``most`` memories of one corpus."""
         return self.corpora * math.ceil(self.per_corpus / most)
 
 
@@ -289,7 +289,8 @@ def _lane_estimates(plan: Plan, lane: Lane, size: _LaneSize) -> Iterator[Endpoin
 def _judge_calls(lane: Lane, size: _LaneSize) -> float:
     """Estimate the number of judge calls per item.
 
-    An evaluator that judges each point of an answer needs one call per point.
+    An evaluator that judges each point of an answer needs one call per point. An audit of the stored memories needs one
+    call per memory.
     """
     scoring, dataset = lane.benchmark.scoring, lane.benchmark.dataset
     several = [name for name in SEVERAL_CALLS if name in scoring.judging]
@@ -332,7 +333,10 @@ def _provider_estimates(plan: Plan, lane: Lane, size: _LaneSize, questions: int)
 
 
 def _check_searches(plan: Plan, lane: Lane) -> int:
-    """Return the number of searches per corpus that only check whether the corpus is empty, ready and isolated."""
+    """Return the number of searches per corpus that only check the corpus.
+
+    They check that it is empty before the ingest, that it is ready and isolated, and what a kept corpus contains.
+    """
     if plan.request.isolation == "off":
         return 0
     kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0

@@ -105,7 +105,7 @@ class Prompts:
     def answer(self, question_type: str | None, *, choices: bool = True) -> ChosenPrompt:
         """Return the answer prompt of a question type.
 
-        If ``choices`` is false, return the prompt for an item without answer choices.
+        If ``choices`` is false and this prompt needs answer choices, return the prompt for items without answer choices.
         """
         chosen = self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
         if choices or OPEN not in self.answers or "choices" not in chosen.template.needed:
@@ -170,7 +170,7 @@ def _judges(
 
 
 def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: Path) -> tuple[str, str]:
-    """Split ``TYPE=FILE`` or ``TYPE=TEXT`` into the question type and the text of the prompt.
+    """Split ``TYPE=FILE`` or ``TYPE=TEXT`` into the question type and the FILE or TEXT. The file is not read.
 
     An entry without a type is the default prompt. If the benchmark does not have the type, a UsageError is raised.
     """

@@ -309,7 +309,7 @@ def _checked_fill(text: str, environment: Environment, *, where: str | None = No
 def fill_visibly(text: str, environment: Environment) -> str:
     """Replace the environment variables in a text by their values, and hide secrets.
 
-    A value is hidden if the name of its variable is the name of a secret. A value that only looks like a secret is
+    A value is hidden if the name of its variable is the name of a secret. Any other value that looks like a secret is
     replaced by a short digest, so that different values stay different.
     """
 

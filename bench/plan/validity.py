@@ -182,7 +182,7 @@ def useless_judge(found: Iterable[JudgeCalibration], record: JobRecord) -> str:
     """Return the reason why the verdicts of a job's judge must not be used, or an empty text.
 
     The reason is that the judge is no better than chance. The text is empty if the judge is better than chance, was not
-    calibrated, or does not decide the states of the job's items.
+    calibrated, or does not decide the states of the job's items. The prompt for abstention items is not considered.
     """
     bad = [one.prompt for one in found if one.prompt != ABSTENTION and one.useless]
     if not bad or not is_judged(record):
@@ -244,7 +244,7 @@ def invalid_reasons(
 def deciding_probes(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
     """Return the isolation checks that can make the job INVALID.
 
-    These are the checks of the ingest attempts whose hits the job uses.
+    These are the checks of the last ingest attempt of each corpus, and the leaks of all attempts.
     """
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 

@@ -191,7 +191,7 @@ def _not_sent(lane: OpenLane, ready: ReadyCorpus, item: Item, row: Row) -> tuple
 
 
 def _replayed(reply: Completion) -> Call:
-    """Return a call without cost that stands for a cached reply, so that the tokens of the reply count.
+    """Return a call without cost for a cached reply, so that the tokens of the reply count.
 
     The call log has no call for a cached reply.
     """
