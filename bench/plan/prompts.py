@@ -105,7 +105,7 @@ class Prompts:
     def answer(self, question_type: str | None, *, choices: bool = True) -> ChosenPrompt:
         """Return the answer prompt of a question type.
 
-        If ``choices`` is false and this prompt needs answer choices, return the prompt for items without answer choices.
+        If this prompt needs answer choices and ``choices`` is false, return the prompt for items without choices.
         """
         chosen = self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
         if choices or OPEN not in self.answers or "choices" not in chosen.template.needed:
