@@ -46,7 +46,7 @@ from bench.receipt.base_model import (
     validate,
 )
 from bench.receipt.files import error_naming, errors_name
-from bench.receipt.log.merkle import Frontier, leaf_hash
+from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery, items_file_name
 from bench.receipt.schema_results import State
 

@@ -16,9 +16,9 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
 from bench.plan import make_plan
+from bench.receipt import merkle
 from bench.receipt.base_model import validate
 from bench.receipt.digests import config_digest, result_digest
-from bench.receipt.log import merkle
 from bench.receipt.schema import Body
 from bench.receipt.signing.signature import SigningKey, sign
 from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, TrustedKey, TrustStore

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import tests.receipt.receipt_making as make
 from bench.canonical import dumps, sha256_hex
+from bench.receipt import merkle
 from bench.receipt.items_file import ItemsWriter, ReadLine, RunningDigests, read_items
-from bench.receipt.log import merkle
 from tests.rows import each_row
 
 Json = dict[str, Any]

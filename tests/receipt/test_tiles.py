@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from bench.cli import run
 from bench.errors import VerificationError
 from bench.receipt.log.log_store import Checkpoint, LogView, vkey, write_checkpoint
-from bench.receipt.log.merkle import root
 from bench.receipt.log.tiles import tile_files, tile_path
+from bench.receipt.merkle import root
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.signature import SigningKey
 from tests.receipt.test_log import folder, ring, start

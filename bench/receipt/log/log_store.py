@@ -43,7 +43,7 @@ from bench.receipt.base_model import (
     json_of,
     validate,
 )
-from bench.receipt.log.merkle import Frontier, leaf_hash
+from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.signing.signature import PublicKey, SigningKey, is_valid_signature
 from bench.receipt.signing.trust_store import Role, TrustedKey
 

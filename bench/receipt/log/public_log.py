@@ -45,7 +45,7 @@ from bench.receipt.log.log_store import (
     write_checkpoint,
     write_entry,
 )
-from bench.receipt.log.merkle import root
+from bench.receipt.merkle import root
 from bench.receipt.schema import Receipt
 from bench.receipt.signing.signature import KeyRefused, SigningKey
 from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, TrustStore

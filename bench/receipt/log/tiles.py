@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.errors import VerificationError
 from bench.receipt.files import write_atomically
 from bench.receipt.log.log_store import CHECKPOINT, LogView, read_note, vkey
-from bench.receipt.log.merkle import Frontier, leaf_hash
+from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.signing.trust_store import TrustStore
 
 WIDTH = 256
