@@ -102,7 +102,7 @@ async def execute_on_cluster(
     """Run a plan in shards, on the cluster or the worker processes that its request names.
 
     ``resume`` is the folder of a run to continue. ``silent_s`` is the number of seconds without a message after which a
-    worker counts as lost. ``announce`` publishes a new run before its first call.
+    worker counts as lost. ``announce`` is called before the first request of a new run, to publish the run.
 
     Raises:
         UsageError: the cluster is unreachable, the items cannot be split, or a worker cannot run the plan.

@@ -61,7 +61,7 @@ class CompressedParts:
 def pack(folder: Path, *, whole: bool) -> CompressedParts:
     """Compress the run folder of a shard.
 
-    ``whole`` means that the shard is complete, so that only its journal is needed.
+    If ``whole`` is True, the shard is complete. The result then contains only the journal.
 
     Raises:
         JournalError: a process still has the journal open.
@@ -347,7 +347,7 @@ class ShardOrder:
 
     @property
     def name(self) -> str:
-        """Return the name of the shard; its run folder at the worker has this name with a random suffix."""
+        """Return the name of the shard. On a worker, the run folder of the shard has this name with a random suffix."""
         return f"{self.run_id}.{self.shard}"
 
 

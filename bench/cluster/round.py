@@ -45,7 +45,7 @@ def _unanswered(worker: str, checked: str, error: BaseException) -> UsageError:
 
 
 async def workers(cluster: Fleet) -> Mapping[str, int]:
-    """Wait for the workers of a cluster; return how many shards each can run at a time, by its address.
+    """Wait until a cluster has workers; return how many shards each worker can run at a time, by address.
 
     Raises:
         UsageError: the scheduler has no worker after 3 seconds.

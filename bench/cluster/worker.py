@@ -8,8 +8,8 @@ Example::
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
 The workspace of a worker is the value of ``MEMORYBENCH_WORKSPACE``. If this variable is not set, the path of the
-coordinator's workspace is used. If this path does not exist here, the working directory is used. A secret comes from
-the first of these that has it: the worker's environment, the env file that the order names, ``.env`` in the workspace.
+coordinator's workspace is used. If this path does not exist here, the working directory is used. A secret is looked up
+in these places, in this order: the worker's environment, the env file of the order, ``.env`` in the workspace.
 """
 
 from __future__ import annotations

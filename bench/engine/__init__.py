@@ -7,7 +7,7 @@ Example::
     outcome = await execute(plan, environment=environment, observer=display)
     outcome.status, outcome.exit_code, outcome.resume
 
-Read ``run`` first, which opens and closes a run, then ``lane``, which starts the workers. ``corpora.corpus`` prepares a
+Read ``run`` first: it opens and closes a run. Then read ``lane``: it starts the workers. ``corpora.corpus`` prepares a
 corpus, and ``items.item_pipeline`` runs the phases of an item.
 """
 

@@ -40,7 +40,10 @@ class JournaledBatches:
     senders: list[BatchSender] = field(default_factory=list)
 
     async def start(self, tasks: TaskGroup) -> None:
-        """Start every task; each also gets the batches of earlier processes whose results may be missing."""
+        """Start every task.
+
+        Each task also fetches missing results: it gets the batches that earlier processes sent to its endpoint.
+        """
         records = await open_batches(self.run) if self.senders else []
         for sender in self.senders:
             sender.start(tasks, [one for one in records if one.endpoint == sender.endpoint.name])

@@ -89,8 +89,8 @@ async def open_lane(
     """Open a lane; its provider stays open until ``stack`` is closed.
 
     ``events`` has the events of earlier processes of this run. ``is_searched`` is True if all searches are in the
-    journal, so that no provider is opened. ``builder`` is the other lane whose build this lane searches; None if this
-    lane ingests its own.
+    journal, so that no provider is opened. If this lane searches the build of another lane, ``builder`` is this other
+    lane. If this lane ingests, ``builder`` is None.
 
     Raises:
         ConfigError: the provider cannot be opened.

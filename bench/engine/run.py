@@ -313,7 +313,7 @@ class StartupFolders:
 
 
 def results_folder(plan: Plan) -> Path:
-    """Return the folder in which each run of the plan has a folder for its report."""
+    """Return the folder that contains the report folders of runs."""
     return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
 
 

@@ -42,7 +42,7 @@ TOO_MANY = 429
 
 
 class Budget:
-    """The budget of a run in USD; the run is asked to stop when it is used up."""
+    """The budget of a run in USD. When the budget is used up, the run is asked to stop."""
 
     def __init__(self, *, max_usd: Decimal | None, stopping: StopControl, progress: Progress) -> None:
         self._max_usd = max_usd

@@ -127,7 +127,7 @@ def memory_bytes() -> int:
 
 @lru_cache(maxsize=1)
 def packages() -> dict[str, str]:
-    """Return the version of every installed package, and of SQLite, which computes the scores of ``bm25``.
+    """Return the version of every installed package and of SQLite. SQLite computes the scores of ``bm25``.
 
     The versions of packages are read from the names of the ``.dist-info`` folders. This is 50 times as fast as reading
     the files in these folders.

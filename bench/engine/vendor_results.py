@@ -164,7 +164,7 @@ def _objects(tree: object) -> Iterator[Mapping[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class ItemIndex:
-    """An index by which an item of a benchmark is found by its id or its question."""
+    """An index of the items of a benchmark, by id and by question."""
 
     dataset: Dataset
     by_question: Mapping[str, Sequence[Item]]

@@ -191,7 +191,10 @@ def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
 
 
 def selected_from(meta: RunMeta) -> Ranges | None:
-    """Return the ranges of items that a resume of a merged run, or of its fork, may select; None for other runs."""
+    """Return the item ranges that a merged run, or a fork of a merged run, selects when it is resumed.
+
+    Return None for other runs.
+    """
     parts = meta.extra.get(PARTS)
     return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
 
@@ -231,7 +234,10 @@ async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: R
 async def _each(
     connection: aiosqlite.Connection, uris: Sequence[str], *, statements: Sequence[str], script: str | None = None
 ) -> None:
-    """Attach each source in turn to the connection and run the statements; their parameter is the source's number."""
+    """Attach each source in turn to the connection, and run the statements on it.
+
+    A statement gets the number of the source as its parameter.
+    """
     for number, uri in enumerate(uris):
         await connection.execute("ATTACH ? AS src", (uri,))
         if script is not None:

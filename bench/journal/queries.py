@@ -297,7 +297,7 @@ def read_head(raw: sqlite3.Connection) -> tuple[RunMeta, tuple[ResumeRow, ...]]:
 
 
 async def read_holder(connection: aiosqlite.Connection) -> LeaseRow | None:
-    """Return the lock row of the journal, or None if there is none; the process in it may be dead."""
+    """Return the lock row of the journal, or None if there is none. The process that the row names may be dead."""
     return holder_of(await connection.execute_fetchall(READ["holder"]))
 
 

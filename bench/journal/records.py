@@ -140,7 +140,7 @@ class ItemRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingVerdicts:
-    """A reason why an evaluator gave no verdict, and the number of items for which it is the reason."""
+    """A reason why an evaluator gave no verdict, and the number of items without a verdict for this reason."""
 
     evaluator: str
     reason: str

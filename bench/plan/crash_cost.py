@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
-    """Yield a note for each ingest in which a crash can make it necessary to ingest whole corpora again."""
+    """Yield a note for each ingest that may have to ingest whole corpora again after a crash."""
     wide = CEILING if request.concurrency == "auto" else request.concurrency
     for lane in lanes:
         if lane.skipped is not None or lane.shares or lane.provider.built_in is not None:

@@ -68,7 +68,7 @@ class CorpusPreparation:
     anonymized: AnonymizedCorpus
 
     async def ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
-        """Ingest the corpus, after waiting for an ingest slot; return the ingest or its failure.
+        """Wait for an ingest slot, then ingest the corpus; return the ingest or the failure.
 
         Return None if the run was asked to stop.
         """

@@ -1,4 +1,4 @@
-"""Find the state of a corpus in its journal rows, and the step at which its preparation continues.
+"""Find the state of a corpus from its journal rows, and the next step of its preparation.
 
 Example::
 
@@ -143,9 +143,10 @@ class CorpusState:
         return CorpusKind.READY in self.kinds and self.kinds[-1] is not CorpusKind.FAILED
 
     def next_step(self, *, durability: Durability, resumed: bool) -> Step:
-        """Return the step at which the preparation continues.
+        """Return the next step of the preparation.
 
-        With the durability ``process``, the memories of an ended process are lost, so a ``resumed`` run begins again.
+        With the durability ``process``, a ``resumed`` run begins again, because the memories were lost when the earlier
+        process ended.
         """
         if not self.began:
             return Step.BEGIN

@@ -7,9 +7,9 @@ Example::
 Up to `PARALLEL_BATCHES` batches are in flight at a time. They are sent one after the other if the provider requires it
 (``ingest.order: serial``), or if the benchmark wants a pause between batches.
 
-The journal gets one row before a batch is sent, and one row with the response. So after a crash, it is unknown only for
-the batches in flight whether the provider stored them. If the provider stores its data only in this process, no row is
-written before a batch, because a resumed run cannot use this data.
+The journal gets one row before a batch is sent, and one row with the response. After a crash, only the batches in
+flight are in doubt: the provider may or may not have stored them. If the provider stores its data only in this process,
+no row is written before a batch, because a resumed run cannot use this data.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ class IngestPass:
     # ---- the steps
 
     async def check_unoccupied(self) -> Failure | None:
-        """If the service has only one namespace, check that it is empty; return the failure if it is not.
+        """Check that the namespace is empty, if the service has only one; return the failure if it contains memories.
 
-        The content that was found is not recorded in the journal, so that a cleanup does not delete it.
+        These memories are not recorded in the journal, so that a cleanup does not delete them.
         """
         chosen = samples(self.anonymized.memories)
         if not self.lane.single or not chosen:
@@ -283,7 +283,7 @@ class IngestPass:
         return got
 
     async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:
-        """Embed the texts of the next batches in full requests, so that the embedder has their vectors in its cache."""
+        """Embed the texts of the next batches in advance, in requests of full size. The embedder caches the vectors."""
         size, embedder = self.lane.batching.embeds, self.lane.models.embedders.get(self.lane.key)
         if not size or embedder is None:
             return

@@ -95,8 +95,8 @@ async def count_found(provider: Provider, space: Space, memory: Memory) -> int:
 class FirstWriteOrder:
     """The order in which the corpora of a lane are written at the start.
 
-    The first corpus proceeds at once; all other corpora wait with their emptiness probe until the first corpus was
-    written. An empty store passes every probe, so probes before the first write prove nothing.
+    The first corpus proceeds at once. All other corpora wait before their emptiness probe until the first corpus was
+    written. An empty store passes every probe, so a probe before the first write proves nothing.
     """
 
     def __init__(self) -> None:
@@ -319,7 +319,7 @@ class Ownership:
                     self._repeats_ids = True
 
     def owner_of(self, hit: Hit, place: CorpusNamespace, anonymized: AnonymizedCorpus) -> CorpusNamespace | None:
-        """Return the namespace of the other corpus to which a hit provably belongs; None if there is no proof."""
+        """Return the namespace of another corpus, if the hit provably belongs to this other corpus; otherwise None."""
         if hit.source_ids and anonymized.holds_all(hit.source_ids):
             return None
         for key in self._keys(hit):

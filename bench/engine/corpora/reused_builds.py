@@ -1,4 +1,4 @@
-"""Find a build of an earlier run that this run can search, so that it need not ingest the same memories again.
+"""Find a build of an earlier run. This run can then search the build, and need not ingest the same memories again.
 
 Example::
 

@@ -305,7 +305,7 @@ class MemoizedJudge:
 async def _earlier_replies(
     lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]
 ) -> StoredReplies:
-    """In a rescore, return the judge's earlier replies on this answer; in any other run, return an empty mapping.
+    """Return the judge's earlier replies on the item's answer in a rescore; in any other run, return an empty mapping.
 
     If the same prompt was sent twice, the newest reply is returned. If two evaluators have the same name, their replies
     are left out, because it is unknown to which evaluator they belong.
@@ -318,7 +318,7 @@ async def _earlier_replies(
 
 
 def stored_replies(verdicts: Iterable[Verdict]) -> StoredReplies:
-    """Return the judge's replies from which verdicts were made; if a prompt was repeated, return its first reply."""
+    """Return the judge's replies that led to the verdicts; if a prompt occurs several times, return its first reply."""
     found: dict[tuple[str, str], Completion] = {}
     for one in verdicts:
         if one.judged and one.value is not None:

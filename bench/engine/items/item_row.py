@@ -36,7 +36,7 @@ def row_of(
     state: State,
     judging: Sequence[Call],
 ) -> Row:
-    """Return the input of the metrics for one item; ``judging`` has the calls of its judge."""
+    """Return the input of the metrics for one item; ``judging`` has the judge calls for this item."""
     relevant, no_gold = gold(lane, item)
     return Row(
         benchmark=lane.benchmark.name,

@@ -232,7 +232,7 @@ class AnswerResult:
 
     @property
     def untimed(self) -> bool:
-        """Return True if the reply came from the cache or from a batch, so that it was not measured."""
+        """Return True if the reply came from the cache or from a batch, so that its time was not measured."""
         return not UNTIMED.isdisjoint(self.flags)
 
     @property
