@@ -290,9 +290,9 @@ class ClusterRun:
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
     async def _count_stored(self, shard: Shard) -> bool:
-        """Add the counts of the shard's stored journal to the progress.
+        """Add the counts of the shard's stored journal to the progress, and return True.
 
-        Return False, and add nothing, if no journal of the shard is stored, or if it is incomplete or has failed items.
+        If no journal of the shard is stored, or if it is incomplete or has failed items, add nothing and return False.
         """
         if not await self.store.is_done(shard, self.plan):
             return False

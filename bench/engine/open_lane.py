@@ -98,7 +98,7 @@ class OpenLane:
         )
 
     def count_search(self, *, empty: bool) -> None:
-        """Report a search to the circuit breaker, unless the provider is one that stores nothing."""
+        """Report a search to the circuit breaker, unless the provider stores nothing."""
         if self.provider.keeps_store:
             self.breaker.count_search(empty=empty, provider=self.provider.name)
 

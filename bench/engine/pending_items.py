@@ -81,7 +81,7 @@ class PendingItems:
         return pending
 
     def epochs(self, item: str) -> Iterator[int]:
-        """Yield the epochs of an item to run: all epochs or, in a rescore, those with a stored result."""
+        """Yield the epochs in which an item must run: all epochs or, in a rescore, those with a stored result."""
         every = range(1, self.lane.benchmark.epochs + 1)
         return (epoch for epoch in every if all((item, epoch) in one for one in self.rescorable))
 

@@ -140,7 +140,7 @@ class Progress:
 
     @contextmanager
     def waiting_for_index(self, lane: str, corpus: str, timeout_s: float) -> Iterator[None]:
-        """Record that a corpus waits until it is searchable, while the ``with`` block runs."""
+        """While the ``with`` block runs, record that a corpus waits to become searchable."""
         self._index_waits[lane, corpus] = (self._clock(), timeout_s)
         try:
             yield
@@ -190,7 +190,7 @@ class Progress:
         return self._http.oldest_s() if self._http is not None else None
 
     def index_wait(self) -> IndexWaiting | None:
-        """Return the wait of the corpus that has waited longest until it is searchable; None if no corpus waits."""
+        """Return the longest current wait of a corpus to become searchable; None if no corpus waits."""
         for (_, corpus), (began, timeout_s) in self._index_waits.items():
             waited_s = self._clock() - began
             return IndexWaiting(corpora=len(self._index_waits), corpus=corpus, waited_s=waited_s, timeout_s=timeout_s)
@@ -224,7 +224,7 @@ class Progress:
     def eta_s(self) -> float | None:
         """Return the estimated seconds until every job is done, from the speed of each job in this process.
 
-        None while a job has not ended any item in this process, because its speed is unknown.
+        Return None while the speed of a job is unknown, because it has not ended any item in this process.
         """
         left = [job for job in self.jobs.values() if job.stopped is None and job.ended < job.planned]
         if self.elapsed_s <= 0 or not self.ended or any(job.ended <= job.earlier for job in left):

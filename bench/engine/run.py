@@ -287,7 +287,7 @@ class Execution:
 
 @dataclass(slots=True)
 class StartupFolders:
-    """The folders of a new run, which are removed if the run does not begin."""
+    """The folders of a new run. They are removed if the run does not begin."""
 
     journal_created: bool = False
     """True after this process has created the journal, so that the folders and their content are its own"""
@@ -326,7 +326,7 @@ def request_slots(plan: Plan) -> int:
 def rare_garbage_collection() -> Iterator[None]:
     """In the ``with`` block, let the garbage collector run less often and skip the objects that exist now.
 
-    With Python's default thresholds, it uses a seventh of the CPU time of an item.
+    With Python's default thresholds, the garbage collector uses a seventh of the CPU time of an item.
     """
     before = gc.get_threshold()
     if not has_frozen_objects():

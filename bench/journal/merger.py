@@ -234,7 +234,7 @@ async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: R
 async def _each(
     connection: aiosqlite.Connection, uris: Sequence[str], *, statements: Sequence[str], script: str | None = None
 ) -> None:
-    """Attach each source in turn to the connection, and run the statements on it.
+    """For each source: attach it to the connection, run the statements, and detach it.
 
     A statement gets the number of the source as its parameter.
     """

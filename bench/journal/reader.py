@@ -310,7 +310,7 @@ class Reader:
 
     @cached_in_snapshot
     async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
-        """Count the replies to one role in one phase by the model that the endpoint reported.
+        """Count the replies in one role and one phase, by the model that the endpoint reported.
 
         The most frequent model comes first.
         """

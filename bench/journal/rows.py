@@ -44,7 +44,7 @@ def set_clock() -> None:
 
 
 def wall() -> datetime:
-    """Return the UTC time of the wall clock, which can be compared between processes."""
+    """Return the UTC time of the wall clock. The times of different processes can be compared."""
     return datetime.now(UTC)
 
 
@@ -61,7 +61,7 @@ class RunState(StrEnum):
 
 
 class CorpusKind(StrEnum):
-    """The kinds of rows that one attempt to prepare a corpus writes, in this order."""
+    """The kinds of rows that an attempt to prepare a corpus can write."""
 
     INTENT = "intent"
     """something is about to be sent to the provider; the request waits until this row is durable"""

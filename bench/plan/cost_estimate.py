@@ -110,7 +110,7 @@ def tiny_prices(prices: Prices) -> Iterator[str]:
 
 
 def page_notes(lanes: Sequence[Lane]) -> Iterator[str]:
-    """Yield a note for each provider whose searches can need several calls, because the estimate counts one."""
+    """Yield a note for each provider whose searches can need several calls. The estimate counts one call per search."""
     for lane in lanes:
         endpoints = lane.provider.config.endpoints
         page = None if endpoints is None else endpoints.search.page

@@ -8,7 +8,7 @@ Example::
 If no provider is named, a run uses the built-ins that need no key.
 
 An environment variable in a config can select a service, a model or a data folder. Its value, without secrets, is
-therefore part of the plan's identity: ``filled_texts`` returns these texts, such as
+therefore part of the plan's identity. ``filled_texts`` returns the config texts with these values, such as
 ``{"local.url": "postgresql://me:[redacted]@db:5432/bench"}``.
 """
 

@@ -46,7 +46,7 @@ def is_judged(record: JobRecord) -> bool:
 
 
 def same_family_note(answering: str | None, judge: str | None) -> str | None:
-    """Return a note if judge and answering model are the same model or belong to one model family, or None.
+    """Return a note if judge and answering model are the same model or belong to one model family; otherwise None.
 
     Only the names of the models are compared.
     """

@@ -114,8 +114,8 @@ def anonymize(lane: Lane, corpus: Corpus) -> AnonymizedCorpus:
 def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
     """Return the namespace of the last attempt to ingest a corpus.
 
-    ``history`` is the state of the corpus in the journal. ``journal`` is the id of this journal, which makes a new name
-    unique.
+    ``history`` is the state of the corpus in the journal. ``journal`` is the id of this journal; it makes the name of a
+    new namespace unique.
     """
     hidden, run_id = opaque_id("c", lane.benchmark.name, corpus), history.reused_from or run_id
     name = history.namespace or namespace(

@@ -57,7 +57,7 @@ async def unsearched(
 
 
 def is_unsearched(kept: Mapping[str, object]) -> bool:
-    """Return True if the function `unsearched` made the record ``kept``, so that it has no search results."""
+    """Return True if the record ``kept`` has no search results, because the function `unsearched` made it."""
     found = _found(kept)
     return bool(found) and all(value == VARIES for value in found.values())
 

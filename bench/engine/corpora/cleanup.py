@@ -212,7 +212,7 @@ def _with_moved_addresses(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], move
 
 
 def _namespace_identity(identity: RunIdentity, lanes: Sequence[Lane]) -> dict[str, object]:
-    """Return the parts of an identity that say where its namespaces are: providers and datasets."""
+    """Return the parts of a run's identity that decide where the namespaces of the run are: providers and datasets."""
     providers, benchmarks = identity["providers"], identity["benchmarks"]
     return {
         "providers": {

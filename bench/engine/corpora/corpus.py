@@ -29,7 +29,9 @@ from bench.visible import counted
 
 
 async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | None:
-    """Do the steps that are missing in the journal until a corpus is ready; return the ready corpus or the failure.
+    """Do all steps that a corpus still needs until it is ready; return the ready corpus or the failure.
+
+    The journal shows which steps are already done.
 
     Return None if the run was asked to stop, or ends after the ingest phase.
     """
@@ -82,9 +84,9 @@ class CorpusPreparation:
                     self.lane.first_write.leave(self.corpus.id)
 
     async def wait_for_index(self, ingest: IngestPass) -> Failure | None:
-        """Wait until the corpus is searchable; return the failure.
+        """Wait until the corpus is searchable; if the wait fails, return the failure.
 
-        Return None if the corpus is searchable, or if the run was asked to stop.
+        Otherwise return None, also if the run was asked to stop.
         """
         index = IndexWait(
             lane=self.lane,

@@ -21,7 +21,7 @@ from bench.scalars import list_texts, object_or_empty, whole_number
 
 
 class Step(StrEnum):
-    """The step at which work on a corpus continues."""
+    """The next step of the work on a corpus."""
 
     BEGIN = "begin"
     """nothing was sent in this attempt"""

@@ -150,8 +150,8 @@ def _is_among(
     """Return True if one of the hits is the memory.
 
     A hit with the id of the memory is the memory. If hits have no ids, the hits with the text of the memory are
-    counted. The memory is among them if their number is greater than the number of memories with this text in other
-    batches. Return None if the search may not have returned all hits with this text.
+    counted. If there are more such hits than memories with this text in other batches, one of the hits is the memory.
+    Return None if the search may not have returned all hits with this text.
     """
     if any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in hits):
         return True

@@ -126,7 +126,7 @@ class FirstWriteOrder:
 
 @dataclass(slots=True)
 class Sentinel:
-    """A check that a corpus is searchable: searches for its sample memories must find the corpus."""
+    """A check that a corpus is searchable: searches for its sample memories must find memories of the corpus."""
 
     provider: Provider
     space: Space
@@ -255,7 +255,7 @@ async def foreign_hits(provider: Provider, space: Space, anonymized: AnonymizedC
 
 
 def foreign_sample(anonymized: AnonymizedCorpus, others: Sequence[Memory]) -> Memory | None:
-    """Return the first of the ``others`` whose text this corpus does not contain; None if all texts occur."""
+    """Return the first of the ``others`` whose text this corpus does not contain; None if it contains all texts."""
     for other in others:
         if not any(shares_text(other.content, memory.content) for memory in anonymized.memories):
             return other

@@ -137,7 +137,7 @@ async def answer_item(
 
 
 def _shared_prefix_chars(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
-    """Return the number of characters at the start of the prompt that other calls repeat.
+    """Return how many characters at the start of the prompt are also in the prompts of other calls.
 
     The vendor can cache this part of the prompt.
     """

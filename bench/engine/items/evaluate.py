@@ -67,7 +67,7 @@ async def evaluate_item(
 ) -> ItemEvaluation:
     """Run the evaluators and compute the metrics for one item.
 
-    ``memo`` has the judge calls for this item so far. ``known_replies`` has earlier replies of the judge, which are not
+    ``memo`` has the judge calls for this item so far. ``known_replies`` has earlier replies of the judge. They are not
     requested again. If there are none, a rescore reads the replies from the journal. A rescore also evaluates against a
     corrected gold answer, if the benchmark has one.
     """
