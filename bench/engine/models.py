@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from bench.config.provider.sections import ClientEmbeddings
     from bench.engine.run_context import RunContext
     from bench.models.call_cache import CallCache
-    from bench.models.embedding import EmbeddingOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +128,7 @@ class ModelOpener:
     price: CallPricing
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
-    _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
+    _embedders: dict[tuple[str, ClientEmbeddings | None], Embedder] = field(default_factory=dict)
     """one embedder for each model with its options, so that lanes share vectors"""
 
     def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
@@ -149,16 +148,16 @@ class ModelOpener:
 
     def embedder(self, lane: Lane) -> Embedder:
         """Return the embedder for a provider that gets its vectors from bench."""
-        rule = lane.provider.config.client_embeddings
-        assert rule is not None and lane.provider.embedding is not None
-        return self._embedder(lane.provider.embedding, embedding_options(rule))
+        name, options = lane.provider.embedding, lane.provider.config.client_embeddings
+        assert options is not None and name is not None
+        return self._embedder(name, options.model_copy(update={"model": name}))
 
     def scorer(self, lane: Lane) -> Embedder | None:
         """Return the embedder with which evaluators compare meanings; None if the benchmark has no such evaluator."""
         name = lane.benchmark.scoring.embedding
         return None if name is None else self._embedder(name, None)
 
-    def _embedder(self, name: str, options: EmbeddingOptions | None) -> Embedder:
+    def _embedder(self, name: str, options: ClientEmbeddings | None) -> Embedder:
         from bench.models import open_embedder
 
         run, files = self.run, self.run.plan.model_files
@@ -167,16 +166,3 @@ class ModelOpener:
                 name, http=run.http, environment=run.environment, files=files, options=options, price=self.price
             )
         return self._embedders[name, options]
-
-
-def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:
-    """Convert the embedding settings of a provider's config to options for the embedder."""
-    from bench.models.embedding import EmbeddingOptions
-
-    return EmbeddingOptions(
-        dimensions=rule.dimensions,
-        batch=rule.batch,
-        normalize=rule.normalize,
-        query_prefix=rule.query_prefix,
-        document_prefix=rule.document_prefix,
-    )

@@ -12,12 +12,12 @@ from abc import ABC, abstractmethod
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import anyio
 
 from bench.config.model import merge_body
+from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, ReportedUsage, Request, Response
 from bench.models import reply as usages
@@ -41,26 +41,13 @@ BLANK = " "
 """text that is sent in place of an empty text, which every API rejects"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingOptions:
-    """The options for embedding texts. A job with other options is a different job."""
-
-    dimensions: int | None = None
-    """number of dimensions to request and to check; None = the number that the first vector has"""
-    batch: int = 64
-    normalize: bool = False
-    """True: scale each vector to length 1"""
-    query_prefix: str = ""
-    document_prefix: str = ""
-
-
 class CachingEmbedder(ABC):
     """Base class of embedders with prefixes, batches and a cache. Subclasses embed one batch.
 
     A text that another caller is embedding at the moment is not embedded again.
     """
 
-    def __init__(self, name: str, options: EmbeddingOptions, most: int | None) -> None:
+    def __init__(self, name: str, options: ClientEmbeddings, most: int | None) -> None:
         self.name = name
         self._options = options
         self._batch = options.batch if most is None else min(options.batch, most)
@@ -166,7 +153,7 @@ class RemoteEmbedder(CachingEmbedder):
         dialect: Dialect,
         http: Http,
         endpoint: Endpoint,
-        options: EmbeddingOptions,
+        options: ClientEmbeddings,
         price: Price | None,
     ) -> None:
         settings = target.settings

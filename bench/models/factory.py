@@ -24,6 +24,7 @@ from bench.models.names import VENDORS, Target, is_local, resolve_name, resolve_
 
 if TYPE_CHECKING:
     from bench.config.model import ModelFile
+    from bench.config.provider.sections import ClientEmbeddings
     from bench.http import Endpoint, Http
     from bench.http.endpoint import Role
     from bench.model import Embedder, Model
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from bench.models.call_cache import CallCache
     from bench.models.chat import Price
     from bench.models.dialect import Dialect
-    from bench.models.embedding import EmbeddingOptions
     from bench.settings import Environment
 
 ATTEMPT_S = 60.0
@@ -155,7 +155,7 @@ def open_embedder(
     http: Http,
     environment: Environment,
     files: Mapping[str, ModelFile] | None = None,
-    options: EmbeddingOptions | None = None,
+    options: ClientEmbeddings | None = None,
     price: Price | None = None,
 ) -> Embedder:
     """Open an embedding model by its name.
@@ -163,13 +163,15 @@ def open_embedder(
     Raises:
         ConfigError: for the same reasons as in `open_model`, or the vendor has no embedding models.
     """
-    from bench.models.embedding import EmbeddingOptions, RemoteEmbedder
+    from bench.config.provider.sections import ClientEmbeddings
+    from bench.models.embedding import RemoteEmbedder
 
     full = resolve_name(name)
+    options = options or ClientEmbeddings(model=full)
     if is_local(full, files or {}):
         from bench.models.local import LocalEmbedder, weights
 
-        return LocalEmbedder(weights(full, files or {}), options or EmbeddingOptions())
+        return LocalEmbedder(weights(full, files or {}), options)
     target = resolve_target(full, environment, files or {})
     dialect = _dialect(target, environment)
     dialect.embed_url(target.base_url, target.model)
@@ -178,7 +180,7 @@ def open_embedder(
         dialect=dialect,
         http=http,
         endpoint=_endpoint(target, "embedding"),
-        options=options or EmbeddingOptions(),
+        options=options,
         price=price,
     )
 

@@ -24,17 +24,15 @@ from functools import lru_cache
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 from anyio import to_thread
 
 from bench.config.model import LOCAL, ModelFile, ModelSettings
+from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import ConfigError
 from bench.models.embedding import CachingEmbedder
-
-if TYPE_CHECKING:
-    from bench.models.embedding import EmbeddingOptions
 
 CACHE = "FASTEMBED_CACHE_PATH"
 HUB = "https://huggingface.co"
@@ -145,7 +143,7 @@ def _digest(folder: Path) -> str:
 class LocalEmbedder(CachingEmbedder):
     """An embedder that runs one model in this process."""
 
-    def __init__(self, found: LocalWeights, options: EmbeddingOptions) -> None:
+    def __init__(self, found: LocalWeights, options: ClientEmbeddings) -> None:
         super().__init__(found.name, options, found.batch)
         self._model = found.load()
         self._turn = anyio.CapacityLimiter(1)

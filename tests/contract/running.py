@@ -9,7 +9,6 @@ from pathlib import Path
 from bench.config.provider.config import ProviderConfig
 from bench.http import Http
 from bench.models import open_embedder
-from bench.models.embedding import EmbeddingOptions
 from bench.providers import Provider, ProviderContext, open_provider
 from bench.settings import Environment
 
@@ -24,8 +23,7 @@ async def context_for(
         embedder = None
         settings = config.client_embeddings
         if settings is not None:
-            options = EmbeddingOptions(**settings.model_dump(exclude={"model"}))
-            embedder = open_embedder(settings.model, http=http, environment=environment, options=options)
+            embedder = open_embedder(settings.model, http=http, environment=environment, options=settings)
         yield ProviderContext(http=http, environment=environment, run_dir=run_dir, seed=7, embedder=embedder)
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.config.provider.sections import ClientEmbeddings
-from bench.engine.models import CallPricing, embedding_options, open_models
+from bench.engine.models import CallPricing, open_models
 from bench.engine.progress import Progress
 from bench.engine.run_context import Budget, RunContext, RunScope
 from bench.engine.stopping import StopControl
@@ -113,11 +112,3 @@ def test_an_inconsistent_usage_has_no_price_but_later_calls_have_one() -> None:
     more_cached_than_sent = Usage(input_tokens=1, cache_read_tokens=9, total_tokens=1)
     assert price("acme/m1", more_cached_than_sent, returned=None, when=WHEN) is None
     assert price("acme/m1", Usage(input_tokens=1_000_000, total_tokens=1_000_000), returned=None, when=WHEN) is not None
-
-
-def test_embedding_options_are_those_of_the_config() -> None:
-    written = {"model": "openai/e", "dimensions": 8, "batch": 3, "normalize": True}
-    rule = ClientEmbeddings.model_validate({**written, "queryPrefix": "q: ", "documentPrefix": "d: "})
-    options = embedding_options(rule)
-    assert (options.dimensions, options.batch, options.normalize) == (8, 3, True)
-    assert (options.query_prefix, options.document_prefix) == ("q: ", "d: ")

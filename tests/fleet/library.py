@@ -19,7 +19,6 @@ from bench.config.provider.file import load_provider
 from bench.http import Http
 from bench.model import Memory, Query, Space
 from bench.models import open_embedder
-from bench.models.embedding import EmbeddingOptions
 from bench.providers import ProviderContext, open_provider
 from bench.providers.doctor import examine
 from bench.settings import Environment
@@ -43,8 +42,7 @@ async def examined(name: str, url: str, folder: Path, local: dict[str, object]) 
     async with Http(concurrency=4) as http:
         settings, embedder = config.client_embeddings, None
         if settings is not None:
-            options = EmbeddingOptions(**settings.model_dump(exclude={"model"}))
-            embedder = open_embedder(settings.model, http=http, environment=environment, options=options)
+            embedder = open_embedder(settings.model, http=http, environment=environment, options=settings)
         context = ProviderContext(http=http, environment=environment, run_dir=folder, embedder=embedder)
         report = (await examine(config, context)).as_json()
         space = Space(namespace="restart", run_id="r", benchmark="b", corpus="c")

@@ -12,10 +12,11 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import MappingError, Rejected
 from bench.http import Http, recording
 from bench.models import open_embedder
-from bench.models.embedding import EmbeddingOptions, VectorCache
+from bench.models.embedding import VectorCache
 from bench.settings import Environment
 from tests.local_server import LocalServers
 from tests.rows import each_row
@@ -46,7 +47,7 @@ async def test_embeddings_are_in_the_order_of_the_texts_and_each_text_is_sent_on
     texts = [f"text number {at}" for at in range(10)] + ["", "text number 3"]
     async with Http() as http:
         embedder = open_embedder(
-            "ollama/nomic", http=http, environment=environment(url), options=EmbeddingOptions(batch=4)
+            "ollama/nomic", http=http, environment=environment(url), options=ClientEmbeddings(model="m", batch=4)
         )
         with recording() as calls:
             found = await embedder.embed(texts, kind="document")
@@ -76,7 +77,7 @@ async def test_google_embeds_several_texts_per_request(plays: Plays) -> None:
             "google/gemini-embedding-001",
             http=http,
             environment=environment(endpoint.url),
-            options=EmbeddingOptions(dimensions=2),
+            options=ClientEmbeddings(model="m", dimensions=2),
         )
         assert await embedder.embed(["a", "b"], kind="document") == [(1.0, 2.0), (3.0, 4.0)]
     assert endpoint.requests[0][0] == "/v1beta/models/gemini-embedding-001:batchEmbedContents"
@@ -89,7 +90,7 @@ async def test_google_embeds_several_texts_per_request(plays: Plays) -> None:
 
 async def test_prefixes_are_added_by_kind(plays: Plays) -> None:
     endpoint = await plays({"data": [{"index": 0, "embedding": [1, 2]}]})
-    options = EmbeddingOptions(query_prefix="query: ", document_prefix="passage: ")
+    options = ClientEmbeddings(model="m", query_prefix="query: ", document_prefix="passage: ")
     async with Http() as http:
         embedder = open_embedder("ollama/e5", http=http, environment=environment(endpoint.url), options=options)
         await embedder.embed(["a"], kind="query")
@@ -101,7 +102,10 @@ async def test_normalized_vectors_have_length_1(plays: Plays) -> None:
     endpoint = await plays({"data": [{"index": 0, "embedding": [3, 4]}, {"index": 1, "embedding": [0, 0]}]})
     async with Http() as http:
         embedder = open_embedder(
-            "ollama/e5", http=http, environment=environment(endpoint.url), options=EmbeddingOptions(normalize=True)
+            "ollama/e5",
+            http=http,
+            environment=environment(endpoint.url),
+            options=ClientEmbeddings(model="m", normalize=True),
         )
         one, zero = await embedder.embed(["a", "?"], kind="document")
     assert math.isclose(math.hypot(*one), 1.0) and zero == (0.0, 0.0)
@@ -111,7 +115,10 @@ async def test_a_dimension_other_than_configured_is_a_MappingError(plays: Plays)
     endpoint = await plays({"data": [{"index": 0, "embedding": [1, 2]}]})
     async with Http() as http:
         embedder = open_embedder(
-            "ollama/e5", http=http, environment=environment(endpoint.url), options=EmbeddingOptions(dimensions=3)
+            "ollama/e5",
+            http=http,
+            environment=environment(endpoint.url),
+            options=ClientEmbeddings(model="m", dimensions=3),
         )
         with pytest.raises(MappingError, match="dimension 2, expected 3"):
             await embedder.embed(["a"], kind="document")
@@ -125,7 +132,10 @@ async def test_a_refused_dimensions_parameter_is_omitted_and_the_result_checked(
     )
     async with Http() as http:
         embedder = open_embedder(
-            "ollama/e5", http=http, environment=environment(endpoint.url), options=EmbeddingOptions(dimensions=2)
+            "ollama/e5",
+            http=http,
+            environment=environment(endpoint.url),
+            options=ClientEmbeddings(model="m", dimensions=2),
         )
         assert await embedder.embed(["a"], kind="document") == [(1.0, 2.0)]
     assert ["dimensions" in body for body in endpoint.bodies] == [True, False]

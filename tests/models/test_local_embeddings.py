@@ -14,10 +14,10 @@ import pytest
 
 from bench.cli import run
 from bench.config.model import ModelFile, ModelSettings, with_settings
+from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import ConfigError, UsageError
 from bench.http import Http, recording
 from bench.models import check_model, open_embedder, open_model
-from bench.models.embedding import EmbeddingOptions
 from bench.models.local import weights
 from bench.models.names import is_local
 from bench.settings import Environment
@@ -41,7 +41,7 @@ def files(tmp_path: Path) -> Files:
 async def test_local_embeddings_are_computed_in_order_without_calls(files: Files) -> None:
     texts = ["the train left", "my dog", "at nine", "my dog"]
     async with Http() as http:
-        options = EmbeddingOptions(batch=2, normalize=True)
+        options = ClientEmbeddings(model="m", batch=2, normalize=True)
         embedder = open_embedder(NAME, http=http, environment=NOTHING, files=files, options=options)
         with recording() as calls:
             found = await embedder.embed(texts, kind="document")

@@ -116,7 +116,6 @@ async def _examine(
     from bench import events
     from bench.cli.run_display import ticking
     from bench.config.catalog import Catalog
-    from bench.engine.models import embedding_options
     from bench.http import Http
     from bench.models import open_embedder, open_model
     from bench.plan.build import model_files
@@ -144,7 +143,7 @@ async def _examine(
                 http=http,
                 environment=environment,
                 files=model_files(catalog),
-                options=embedding_options(rule),
+                options=rule,
             )
         with tempfile.TemporaryDirectory() as folder:
             context = ProviderContext(

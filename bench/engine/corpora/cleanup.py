@@ -30,7 +30,6 @@ from bench.config.run import RunRequest
 from bench.engine.corpora.anonymizer import anonymize, opaque_id, space_of
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.corpora.isolation import clear_provably
-from bench.engine.models import embedding_options
 from bench.engine.open_lane import THOROUGH
 from bench.engine.resume import stored_request
 from bench.errors import CallError, ConfigError, DataError, IdentityError, Locked, UsageError
@@ -297,9 +296,7 @@ def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[s
     rule = lane.provider.config.client_embeddings
     if lane.provider.embedding is None or rule is None:
         return None
-    return open_embedder(
-        lane.provider.embedding, http=http, environment=environment, files=files, options=embedding_options(rule)
-    )
+    return open_embedder(lane.provider.embedding, http=http, environment=environment, files=files, options=rule)
 
 
 async def _clear(
