@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Required, TypedDict
+from typing import Any, Literal
 
 from bench.errors import ConfigError
 from bench.metrics.protocol import or_list, similar_names
@@ -28,24 +28,6 @@ _SLOTS = {
     "judge": ("question", "answer", "response"),
     "answer": ("retrievedContext", "questionDate", "question"),
 }
-
-
-class PackFile(TypedDict, total=False):
-    """The content of ``pack.yaml``. ``judge`` and ``answer`` map the name of a prompt to the name of its file."""
-
-    name: Required[str]
-    version: Required[str]
-    description: str
-    judge: Mapping[str, str]
-    answer: Mapping[str, str]
-    official: Mapping[str, str]
-    """file name -> SHA-256 of the text that the authors published"""
-    evaluator: str
-    judge_model: str
-    temperature: float
-    parse: str
-    sealed: list[str]
-    reported: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +64,19 @@ def pack_names(root: Path = ROOT) -> list[str]:
 def load_pack(
     reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT
 ) -> PromptPack:
-    """Load the pack with this reference, such as ``longmemeval@1``."""
+    """Load the pack with this reference, such as ``longmemeval@1``.
+
+    In its ``pack.yaml``, ``judge`` and ``answer`` map the name of a prompt to the name of its file. ``official`` maps
+    the name of a file to the SHA-256 of the text that the authors published.
+    """
+    from ruamel.yaml import YAML
+
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
         close = similar_names(reference, pack_names(root))
         hint = f"did you mean {or_list(close)}?" if close else f"packs: {', '.join(pack_names(root))}"
         raise ConfigError(f'unknown pack "{reference}"', where=where, hint=hint)
-    rules = _rules(folder / "pack.yaml")
+    rules: Mapping[str, Any] = YAML(typ="safe").load((folder / "pack.yaml").read_text(encoding="utf-8"))
     official = rules.get("official", {})
     placed = None if workspace is None else workspace / "packs" / reference
     texts: dict[str, dict[str, str]] = {}
@@ -117,13 +105,6 @@ def load_pack(
         fidelity="official" if originals and all(originals) else "adapted",
         sha256=digests,
     )
-
-
-def _rules(path: Path) -> PackFile:
-    from ruamel.yaml import YAML
-
-    rules: PackFile = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-    return rules
 
 
 def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:
