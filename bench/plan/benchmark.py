@@ -4,21 +4,33 @@ Example::
 
     planned = plan_benchmark(dataset, request, ranges=(), folder=Path("."))
     planned.n_selected, planned.k, [metric.definition for metric in planned.scoring.metrics]
+
+A list of disputed gold answers is called an overlay. It is in ``overlays/NAME.yaml`` next to the benchmark's config.
+
+Example::
+
+    overlay: audit-2026        # in the benchmark's config, or overlays/audit-2026.yaml in full
+
+The dataset is never changed. The digest of the overlay is part of the plan.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
 
 from pydantic.alias_generators import to_camel
 
 from bench.config.benchmark.config import BenchmarkConfig, config_sha256
+from bench.config.benchmark.overlay import OverlayFile, read_overlay
+from bench.config.file import Source
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.errors import BenchError, ConfigError, DataError, UsageError
 from bench.evaluators.packs import PromptPack, check_sealed, load_pack
-from bench.plan.model import BenchmarkPlan, overlay_of
+from bench.plan.model import BenchmarkPlan, PlannedOverlay
 from bench.plan.prompt_leaks import leaks
 from bench.plan.prompts import Prompts, unfilled_names
 from bench.plan.ranges import Ranges
@@ -26,6 +38,8 @@ from bench.plan.scoring import ANY_MODEL, Scoring
 
 LLM_JUDGE = "llm-judge"
 """name of the evaluator that uses the judge prompts of a benchmark"""
+OVERLAYS = "overlays"
+"""folder of overlay files, next to the benchmark's config"""
 DEFAULT_CONTEXT_BUDGET = 120_000
 """default maximum number of tokens of retrieved context in an answer prompt"""
 
@@ -119,6 +133,62 @@ def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
     except (ConfigError, DataError) as error:
         problems.append(error)
     return problems
+
+
+def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
+    """Return the list of disputed gold answers (overlay) that a config names, or None.
+
+    Raises:
+        ConfigError: the overlay is missing or invalid, is for another benchmark, or names an unknown item.
+        DataError: the overlay is for another dataset.
+    """
+    if config.overlay is None:
+        return None
+    name = PurePosixPath(config.overlay).name.removesuffix(".yaml")
+    folder = config.folder_of("overlay")
+    assert folder is not None
+    path = folder / OVERLAYS / f"{name}.yaml"
+    named = (name, f"{name}.yaml", f"{OVERLAYS}/{name}.yaml", f"./{OVERLAYS}/{name}.yaml")
+    if config.overlay not in named or not path.is_file():
+        text = f"there is no overlay {OVERLAYS}/{name}.yaml"
+        raise ConfigError(text, where=config.place("overlay"), hint=f"put the overlay at {path}")
+    source = Source.read(path)
+    file = read_overlay(source)
+    _check_edition(source, file, dataset)
+    if problems := list(_misfits(source, file, dataset)):
+        raise ConfigError.of(problems)
+    return PlannedOverlay(
+        name=name,
+        sha256=sha256(path.read_bytes()).hexdigest(),
+        source=file.source or "",
+        items={one.id: one for one in file.items},
+    )
+
+
+def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
+    if file.dataset_sha256 not in (dataset.sha256, dataset.content_sha256):
+        raise DataError(
+            f"the overlay is for the dataset with sha256 {file.dataset_sha256}, but the dataset of this run has "
+            f"{dataset.sha256}",
+            where=source.place(("dataset_sha256",)),
+            hint="use an overlay for this dataset, or run without an overlay",
+        )
+
+
+def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[ConfigError]:
+    if file.benchmark and file.benchmark.lower() != dataset.name.lower():
+        yield ConfigError(
+            f"the overlay is for {file.benchmark}, not for {dataset.name}",
+            where=source.place(("benchmark",)),
+            hint=f"write benchmark: {dataset.name} in the overlay, or name another overlay in the config",
+        )
+    for index, item in enumerate(file.items):
+        if dataset.index_of(item.id) is None:
+            yield ConfigError(
+                f'{dataset.name} has no item "{item.id}"',
+                where=source.place(("items", index, "id")),
+                hint=f"list the ids with: bench describe {dataset.name} --items",
+            )
 
 
 def filters_of(request: RunRequest) -> Selection:

@@ -235,8 +235,8 @@ def _overlay(benchmark: BenchmarkPlan) -> OverlayRecord | None:
     return OverlayRecord(
         name=planned.name,
         sha256=planned.sha256,
-        source=planned.overlay.source,
-        items={item: suspect.kind for item, suspect in planned.overlay.items.items()},
+        source=planned.source,
+        items={item: disputed.kind for item, disputed in planned.items.items()},
     )
 
 

@@ -11,13 +11,7 @@ its answering model, and verdicts to the job::
         for job in lane.jobs:
             print(job.key, job.answer_owner, lane.key)
 
-A list of disputed gold answers is called an overlay. It is in ``overlays/NAME.yaml`` next to the benchmark's config.
-
-Example::
-
-    overlay: audit-2026        # in the benchmark's config, or overlays/audit-2026.yaml in full
-
-The dataset is never changed. The digest of the overlay is part of the plan.
+A list of disputed gold answers is called an overlay. `bench.plan.benchmark` reads it.
 """
 
 from __future__ import annotations
@@ -25,28 +19,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.config.benchmark.overlay import OverlayFile, read_overlay
+from bench.config.benchmark.overlay import DoubtedItem
 from bench.config.benchmark.terms import Unit
-from bench.config.file import Source
 from bench.config.model import ModelFile
 from bench.config.provider.config import ProviderConfig
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, Selection
 from bench.datasets.memories import Level
-from bench.errors import ConfigError, DataError
 from bench.evaluators.packs import PromptPack
 from bench.metrics.fold_input import Reducer
-from bench.metrics.overlay import Overlay, Suspect
 from bench.model import RunIdentity
 from bench.plan.prompts import Prompts
 from bench.plan.ranges import Ranges
 from bench.plan.scoring import Scoring
-
-FOLDER = "overlays"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,63 +44,10 @@ class PlannedOverlay:
     name: str
     sha256: str
     """SHA-256 of the overlay file"""
-    overlay: Overlay
-
-
-def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
-    """Return the list of disputed gold answers (overlay) that a config names, or None.
-
-    Raises:
-        ConfigError: the overlay is missing or invalid, is for another benchmark, or names an unknown item.
-        DataError: the overlay is for another dataset.
-    """
-    if config.overlay is None:
-        return None
-    name = PurePosixPath(config.overlay).name.removesuffix(".yaml")
-    folder = config.folder_of("overlay")
-    assert folder is not None
-    path = folder / FOLDER / f"{name}.yaml"
-    named = (name, f"{name}.yaml", f"{FOLDER}/{name}.yaml", f"./{FOLDER}/{name}.yaml")
-    if config.overlay not in named or not path.is_file():
-        text = f"there is no overlay {FOLDER}/{name}.yaml"
-        raise ConfigError(text, where=config.place("overlay"), hint=f"put the overlay at {path}")
-    source = Source.read(path)
-    file = read_overlay(source)
-    _check_edition(source, file, dataset)
-    if problems := list(_misfits(source, file, dataset)):
-        raise ConfigError.of(problems)
-    items = {
-        one.id: Suspect(id=one.id, kind=one.kind, note=one.note or "", corrected_answer=one.corrected_answer)
-        for one in file.items
-    }
-    overlay = Overlay(benchmark=dataset.name, dataset_sha256=file.dataset_sha256, source=file.source or "", items=items)
-    return PlannedOverlay(name=name, sha256=sha256(path.read_bytes()).hexdigest(), overlay=overlay)
-
-
-def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
-    if file.dataset_sha256 not in (dataset.sha256, dataset.content_sha256):
-        raise DataError(
-            f"the overlay is for the dataset with sha256 {file.dataset_sha256}, but the dataset of this run has "
-            f"{dataset.sha256}",
-            where=source.place(("dataset_sha256",)),
-            hint="use an overlay for this dataset, or run without an overlay",
-        )
-
-
-def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[ConfigError]:
-    if file.benchmark and file.benchmark.lower() != dataset.name.lower():
-        yield ConfigError(
-            f"the overlay is for {file.benchmark}, not for {dataset.name}",
-            where=source.place(("benchmark",)),
-            hint=f"write benchmark: {dataset.name} in the overlay, or name another overlay in the config",
-        )
-    for index, item in enumerate(file.items):
-        if dataset.index_of(item.id) is None:
-            yield ConfigError(
-                f'{dataset.name} has no item "{item.id}"',
-                where=source.place(("items", index, "id")),
-                hint=f"list the ids with: bench describe {dataset.name} --items",
-            )
+    source: str
+    """author of the file; empty if unknown"""
+    items: Mapping[str, DoubtedItem]
+    """item id -> disputed item"""
 
 
 TRAFFIC = ("add", "search", "status", "manage")
@@ -156,8 +91,8 @@ class BenchmarkPlan:
 
     def corrected_answer(self, item: str) -> str | None:
         """Return the gold answer with which the overlay corrects an item, or None if the item is not corrected."""
-        suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
-        return None if suspect is None else suspect.corrected_answer
+        disputed = None if self.overlay is None else self.overlay.items.get(item)
+        return None if disputed is None else disputed.corrected_answer
 
     @property
     def dimensions(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from bench.evaluators.deterministic import NO_CHOICE
 from bench.journal import Event, Reader
 from bench.journal.records import FlaggedItems, cause_texts
 from bench.journal.rows import CIRCUIT_BREAKER, RESET, STOPPED
-from bench.metrics.overlay import GoldScores, Overlay, Suspect
+from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
 from bench.model import Phase
 from bench.models.answer_text import (
@@ -276,17 +276,13 @@ async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measu
     """
     if record.overlay is None:
         return {}
-    overlay = Overlay(
-        benchmark=record.benchmark,
-        dataset_sha256=str(record.dataset.get("sha256", "")),
-        source=record.overlay.source,
-        items={item: Suspect(id=item, kind=kind) for item, kind in record.suspects.items()},
-    )
     names = [metric.name for metric in metrics if metric.category == ANSWER and not metric.lower_is_better]
     values = await _values(reader, record, names)
     rescored = await _corrected_values(reader, record)
     return {
-        name: overlay.scores(values[name], {item: by_name.get(name) for item, by_name in rescored.items()})
+        name: GoldScores.of(
+            values[name], record.suspects, {item: by_name.get(name) for item, by_name in rescored.items()}
+        )
         for name in names
         if values[name] and all(0 <= value <= 1 for value in values[name].values())
     }

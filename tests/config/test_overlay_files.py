@@ -13,8 +13,8 @@ from bench.config.catalog import Catalog
 from bench.config.file import Source
 from bench.datasets import open_benchmark
 from bench.errors import BenchError, ConfigError
-from bench.metrics.overlay import Suspect
-from bench.plan.model import PlannedOverlay, overlay_of
+from bench.plan.benchmark import overlay_of
+from bench.plan.model import PlannedOverlay
 from tests.config.test_benchmark_reading import YAML, Home
 from tests.rows import each_row
 
@@ -118,10 +118,10 @@ def test_an_overlay_is_found_by_name_with_or_without_its_folder(load: Load, tmp_
     content = (tmp_path / "configs/benchmarks/overlays/audit.yaml").read_bytes()
     assert planned is not None
     assert (planned.name, planned.sha256) == ("audit", hashlib.sha256(content).hexdigest())
-    assert planned.overlay.source == "ours"
-    assert planned.overlay.items == {
-        "q1": Suspect(id="q1", kind="wrong"),
-        "q2": Suspect(id="q2", kind="typo", note="why", corrected_answer="3"),
+    assert planned.source == "ours"
+    assert planned.items == {
+        "q1": DoubtedItem(id="q1", kind="wrong"),
+        "q2": DoubtedItem(id="q2", kind="typo", note="why", corrected_answer="3"),
     }
 
 

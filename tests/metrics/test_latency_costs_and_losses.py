@@ -14,7 +14,7 @@ from bench.errors import ConfigError
 from bench.metrics import plugins
 from bench.metrics.failure_reason import LossFacts, LossKind, count_losses, disagree, loss_of
 from bench.metrics.latency import PARTS, attempt_us, phase_us, total_us
-from bench.metrics.overlay import GoldScores, Overlay, Suspect
+from bench.metrics.overlay import GoldScores
 from bench.metrics.pricing import cost_of
 from bench.model import Row, State, Verdict
 from tests.rows import each_row
@@ -244,12 +244,6 @@ def test_exactly_the_items_that_are_not_correct_are_lost(
 # ------------------------------------------------------------------------------------ doubted golds
 
 
-def overlay(*ids: str) -> Overlay:
-    return Overlay(
-        benchmark="b", dataset_sha256="ab", source="s", items={i: Suspect(id=i, kind="wrong_answer") for i in ids}
-    )
-
-
 @each_row(
     ("listed", "values", "rescored", "expected"),
     [
@@ -272,7 +266,7 @@ def test_raw_corrected_and_ceiling_scores_have_their_expected_values(
     rescored: dict[str, float | None] | None,
     expected: tuple[object, ...],
 ) -> None:
-    found = overlay(*listed).scores(values, rescored)
+    found = GoldScores.of(values, listed, rescored)
     assert (found.raw, found.corrected, found.ceiling, found.n, found.n_listed) == expected
 
 
@@ -289,7 +283,7 @@ def test_correct_answers_to_unlisted_items_do_not_exceed_the_ceiling(
     values: dict[str, float], listed: tuple[str, ...]
 ) -> None:
     honest = {item: 0.0 if item in listed else one for item, one in values.items()}
-    assert not overlay(*listed).scores(honest).above_ceiling
+    assert not GoldScores.of(honest, listed).above_ceiling
 
 
 # ------------------------------------------------------------------------------------ plug-ins by distribution

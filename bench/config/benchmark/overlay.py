@@ -7,7 +7,7 @@ Example::
     source: our own audit
     items: [{id: c2, kind: wrong_answer, note: the text says 7, corrected_answer: 7}]
 
-:mod:`bench.plan.model` checks that an overlay fits the dataset.
+:mod:`bench.plan.benchmark` checks that an overlay fits the dataset.
 """
 
 from __future__ import annotations
