@@ -304,6 +304,16 @@ def test_reproduce_repeats_the_run_with_the_same_result_digest(bench: Bench, rec
     assert found["resultDigest"] == json.loads(Path(receipt).read_text())["resultDigest"]
 
 
+def test_reproduce_accepts_a_receipt_that_was_logged_before_its_key_was_retired(bench: Bench, receipt: str) -> None:
+    bench("publish", receipt)
+    bench("keys", "rotate", "-q")
+    bench("verify", receipt)
+    assert bench("reproduce", receipt).stdout.startswith("same  ")
+    receipt_id = json.loads(Path(receipt).read_text())["receiptId"]
+    bench("publish", "--retract", receipt_id, "--reason", "a wrong prompt")
+    assert "RETRACTED" in bench("reproduce", receipt, check=4).stderr
+
+
 # ------------------------------------------------------------------ publish and log
 
 

@@ -142,7 +142,11 @@ def reproduce(
     flags, ring = current.get(), keyring()
     existing_file(receipt)
     events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
-    question = VerificationRequest(trust=load_trust(trusted, pubkey or ()), items=existing_file(items))
+    question = VerificationRequest(
+        trust=load_trust(trusted, pubkey or ()),
+        items=existing_file(items),
+        log=None if pubkey else ring.log_folder,
+    )
     setting = ReproductionSettings(
         workspace=ring.workspace, request=question, key=ring.signing_key("receipt", key) if sign else None
     )

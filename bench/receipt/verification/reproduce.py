@@ -30,6 +30,7 @@ from bench.plan.job_record import read_jobs
 from bench.receipt.base_model import format_time
 from bench.receipt.build import ReceiptSettings, build
 from bench.receipt.digests import config_tree
+from bench.receipt.log.public_log import CheckedLog
 from bench.receipt.metadata import JobMetadata
 from bench.receipt.metadata import environment as environment_of
 from bench.receipt.schema import Receipt, Signer, items_file_name
@@ -114,7 +115,7 @@ class Reproduction:
 
 
 async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
-    """Verify a receipt, repeat its run, and compare the results.
+    """Verify a receipt, also with the log of the request, repeat its run, and compare the results.
 
     Raises:
         NotVerified: the receipt is not VALID.
@@ -122,7 +123,9 @@ async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
             run failed.
         ConfigError: a config is not valid.
     """
-    outcome = verify_file(path, setting.request)
+    request = setting.request
+    log = CheckedLog.open(request.log, request.trust) if request.log else None
+    outcome = verify_file(path, request, log)
     if outcome.verdict is not ReceiptVerdict.VALID:
         raise NotVerified(outcome)
     receipt = outcome.receipt
