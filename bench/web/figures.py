@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
 from bench.report.comparison.formats import ComparedPair, ComparedRow
-from bench.report.leaderboard import BoardMetric
+from bench.report.leaderboard.formats import BoardMetric
 from bench.report.results_document import MetricDocument
 from bench.web.charts import ChartValue, RowChart, Scatter, forest, intervals, latencies, progress_chart, scatter
 from bench.web.documents.comparison_documents import BoardRow

@@ -20,7 +20,7 @@ from bench.report.comparison.comparison_rows import UNDECIDED
 from bench.report.comparison.formats import ComparedRow
 from bench.report.cost_text import MemoryCostDocument, QueryCostDocument
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
-from bench.report.leaderboard import BoardMetric
+from bench.report.leaderboard.formats import BoardMetric
 from bench.report.outcome_text import RULE_READER, RULE_READER_NOTE
 from bench.report.results_document import MetricDocument
 from bench.report.tables import brief

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bench.cli import console
-from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, summary_sentences, tables_of
+from bench.report.leaderboard.formats import board_csv, board_grids, board_json
+from bench.report.leaderboard.standings import load_board, summary_sentences, tables_of
 from bench.report.summary import rebuild
 from bench.web.charts import scatter
 from bench.web.documents.run_documents import latency_spread

@@ -8,7 +8,8 @@ import pytest
 
 from bench.errors import UsageError
 from bench.plan.job_record import ModelNames
-from bench.report.leaderboard import board_grids, load_board, summary_sentences, tables_of
+from bench.report.leaderboard.formats import board_grids
+from bench.report.leaderboard.standings import load_board, summary_sentences, tables_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, measuring, record
 

@@ -13,15 +13,8 @@ import pytest
 from bench.journal import RunState
 from bench.model import Phase, State
 from bench.plan.job_record import ModelNames
-from bench.report.leaderboard import (
-    RankedJob,
-    board_csv,
-    board_grids,
-    board_json,
-    load_board,
-    summary_sentences,
-    tables_of,
-)
+from bench.report.leaderboard.formats import board_csv, board_grids, board_json
+from bench.report.leaderboard.standings import RankedJob, load_board, summary_sentences, tables_of
 from bench.report.summary import rebuild
 from tests.full_journal import WRONG, ItemData, call, write_run
 from tests.small_journal import measuring, record

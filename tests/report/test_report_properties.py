@@ -27,7 +27,8 @@ from bench.report.comparison.formats import comparison_grids, comparison_json
 from bench.report.comparison.paired_tests import LEVEL, PairedValues
 from bench.report.comparison.sides import Side
 from bench.report.fold import IsolationProof, JobReport, Report
-from bench.report.leaderboard import VIEWS, RankedJob, board_csv, board_grids, board_json, summary_sentences, tables_of
+from bench.report.leaderboard.formats import board_csv, board_grids, board_json
+from bench.report.leaderboard.standings import VIEWS, RankedJob, summary_sentences, tables_of
 from bench.report.tables import matrix, overview
 from tests.small_journal import measuring, record
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.report.leaderboard import load_board, rank_spreads, tables_of
+from bench.report.leaderboard.standings import load_board, rank_spreads, tables_of
 from bench.report.summary import rebuild
 from tests.full_journal import write_run
 from tests.small_journal import record

@@ -217,7 +217,7 @@ async def test_a_closing_service_pauses_the_active_run_starts_no_other_and_keeps
 
 
 async def test_a_finished_run_has_its_report_and_a_leaderboard_row(tmp_path: Path) -> None:
-    from bench.report.leaderboard import load_board
+    from bench.report.leaderboard.standings import load_board
 
     async with serving(tmp_path) as service:
         name = await service.start(admit(DEMO))

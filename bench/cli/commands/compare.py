@@ -147,7 +147,8 @@ def leaderboard(
     html
         Write one page without external resources to this file.
     """
-    from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
+    from bench.report.leaderboard.formats import board_csv, board_grids, board_json
+    from bench.report.leaderboard.standings import load_board, tables_of
 
     console.require_one_format({"--markdown": markdown, "--csv": csv, "--html": html is not None})
     tables = tables_of(anyio.run(load_board, current.get().workspace, split_values(benchmark)), view)

@@ -24,20 +24,16 @@ from bench.model import Phase
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.comparison.formats import ComparedPair, ComparisonDocument
 from bench.report.exports.export import ITEM_PAYLOAD, payload
-from bench.report.leaderboard import (
+from bench.report.leaderboard.formats import JobRow, TableDocument, board_grids, board_json, row_json
+from bench.report.leaderboard.standings import (
     VIEWS,
-    JobRow,
     RankedJob,
     RankingTable,
-    TableDocument,
-    board_grids,
-    board_json,
     leaders,
     load_board,
     load_invalid,
     rank_spreads,
     ranked_by_type,
-    row_json,
     summary_sentences,
     tables_of,
 )

@@ -23,7 +23,7 @@ from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.journal.results_db import MetricSummary, ResultsDb
 from bench.plan.job_record import read_jobs
 from bench.plan.shared_builds import BUILD
-from bench.report.leaderboard import RankedJob
+from bench.report.leaderboard.standings import RankedJob
 from bench.report.summary import RESULTS_FILE
 from bench.scalars import Json
 from bench.web.app_state import Site

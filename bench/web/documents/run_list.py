@@ -19,7 +19,7 @@ from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
 from bench.journal.results_db import JobSummary, ResultsDb
 from bench.plan.job_record import read_jobs
-from bench.report.leaderboard import RankedJob
+from bench.report.leaderboard.standings import RankedJob
 from bench.report.summary import RESULTS_FILE
 from bench.scalars import Json
 from bench.web.app_state import Site
