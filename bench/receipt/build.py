@@ -31,7 +31,7 @@ from bench.journal import CorpusKind, Reader
 from bench.model import State
 from bench.plan.job_record import JobRecord
 from bench.plan.shared_builds import PROVIDER_VERSION, REUSED
-from bench.receipt import schema
+from bench.receipt import schema_run
 from bench.receipt.base_model import format_time, json_of, schema_mismatch_of
 from bench.receipt.cost_section import memory_cost
 from bench.receipt.digests import config_digest, result_digest
@@ -68,7 +68,7 @@ class ReceiptSettings:
     allow_partial: bool = False
     with_answers: bool = False
     reproduces: str | None = None
-    announced: tuple[schema.Preregistration, schema.LogHead] | None = None
+    announced: tuple[schema_run.Preregistration, schema_run.LogHead] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, it
     corpora = await _corpus_times(reader, job.record)
     began, ended = await _time_span(reader, job.record)
     isolation = job.isolation
-    proof = schema.ReceiptIsolation(probed=isolation.probed, passed=isolation.passed, failed=isolation.failed)
+    proof = schema_run.ReceiptIsolation(probed=isolation.probed, passed=isolation.passed, failed=isolation.failed)
     body = Body(
         schema_="bench.receipt/1",
         receipt_id=settings.receipt_id,

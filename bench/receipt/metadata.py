@@ -25,9 +25,10 @@ from bench.journal import ResumeRow as StoredResume
 from bench.journal import RunMeta
 from bench.plan.job_record import JobRecord
 from bench.plan.model import BUILT_IN_EMBEDDING
-from bench.receipt import schema
+from bench.receipt import schema_run
 from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, format_time, integer, text_or_none
 from bench.receipt.digests import config_tree
+from bench.receipt.schema import Reproducibility
 from bench.scalars import object_or_empty
 
 BUILT_IN_MODELS = "builtin/"
@@ -63,12 +64,12 @@ class JobMetadata:
 
     def run(
         self,
-        proof: schema.ReceiptIsolation,
-        announced: tuple[schema.Preregistration, schema.LogHead] | None,
-    ) -> schema.Run:
+        proof: schema_run.ReceiptIsolation,
+        announced: tuple[schema_run.Preregistration, schema_run.LogHead] | None,
+    ) -> schema_run.Run:
         """Return the section ``run``: the settings of the run, its isolation proof and its announcement."""
         operation = object_or_empty(self.meta.extra.get("operation"))
-        return schema.Run(
+        return schema_run.Run(
             run_id=self.meta.run_id,
             plan_digest=self.meta.plan_digest,
             seed=self.record.seed,
@@ -85,24 +86,24 @@ class JobMetadata:
             shards=tuple(self._shards()),
         )
 
-    def _shards(self) -> list[schema.ReceiptShard]:
+    def _shards(self) -> list[schema_run.ReceiptShard]:
         ranges = sorted(set(self.parts or self.meta.ranges))
         return [
-            schema.ReceiptShard.model_validate({"index": place, "of": len(ranges), "from": start, "to": end})
+            schema_run.ReceiptShard.model_validate({"index": place, "of": len(ranges), "from": start, "to": end})
             for place, (start, end) in enumerate(ranges, start=1)
         ]
 
     # ---- what was measured
 
-    def benchmark(self) -> schema.Benchmark:
+    def benchmark(self) -> schema_run.Benchmark:
         """Return the section ``benchmark``: the dataset, and the selection of its items."""
         record, dataset = self.record, self.record.dataset
-        return schema.Benchmark(
+        return schema_run.Benchmark(
             name=record.benchmark,
             version=record.benchmark_version,
             split=text_or_none(dataset.get("split")),
             config_sha256=record.config_sha256.get("benchmark", NO_DIGEST),
-            dataset=schema.DatasetFile(
+            dataset=schema_run.DatasetFile(
                 sha256=str(dataset.get("sha256") or NO_DIGEST),
                 bytes=integer(dataset.get("bytes")),
                 items=record.n_items,
@@ -113,10 +114,10 @@ class JobMetadata:
             selection=_selection(record.selection),
         )
 
-    def provider(self) -> schema.ReceiptProvider:
+    def provider(self) -> schema_run.ReceiptProvider:
         """Return the section ``provider``: the memory system and its version, or ``unknown`` as version."""
         version, source = self._version()
-        return schema.ReceiptProvider(
+        return schema_run.ReceiptProvider(
             name=self.record.provider,
             version=version,
             version_source=source,
@@ -149,7 +150,7 @@ class JobMetadata:
         """True if the memory system is one that this program contains."""
         return self._planned_provider().get("name") in BUILT_IN
 
-    def models(self) -> tuple[schema.ModelUse, ...]:
+    def models(self) -> tuple[schema_run.ModelUse, ...]:
         """Return the section ``models``: each model with its role, sorted by role and name."""
         names = self.record.models
         embedding = None if names.embedding == BUILT_IN_EMBEDDING else names.embedding
@@ -160,13 +161,13 @@ class JobMetadata:
         found = [use for use in used if use is not None]
         return tuple(sorted(found, key=lambda use: (use.role, use.requested)))
 
-    def _model(self, role: schema.Role, name: str | None) -> schema.ModelUse | None:
+    def _model(self, role: schema_run.Role, name: str | None) -> schema_run.ModelUse | None:
         if name is None or name == "none":
             return None
         vendor, slash, model = name.partition("/")
         planned = object_or_empty(object_or_empty(self.meta.identity.get("models")).get(name))
         settings = self.record.asked_with.get(role, {})
-        return schema.ModelUse(
+        return schema_run.ModelUse(
             role=role,
             provider=vendor if slash else "",
             requested=model if slash else name,
@@ -178,12 +179,12 @@ class JobMetadata:
             seed=integer(settings["seed"]) if "seed" in settings else None,
         )
 
-    def prompts(self) -> tuple[schema.PromptUse, ...]:
+    def prompts(self) -> tuple[schema_run.PromptUse, ...]:
         """Return the section ``prompts``: the hash and the source of each prompt, sorted by role."""
         if not self.record.prompts:
             return ()
         return tuple(
-            schema.PromptUse(role=role, sha256=sha256, source=self._source_of_prompt(role, sha256))
+            schema_run.PromptUse(role=role, sha256=sha256, source=self._source_of_prompt(role, sha256))
             for role, sha256 in sorted(self.record.prompts.items())
         )
 
@@ -209,10 +210,10 @@ class JobMetadata:
         kind, equals, _ = entry.partition("=")
         return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
 
-    def metrics(self) -> tuple[schema.MetricUse, ...]:
+    def metrics(self) -> tuple[schema_run.MetricUse, ...]:
         """Return the section ``metrics``: all metrics of the job except times and costs, sorted by name."""
         used = [
-            schema.MetricUse(name=metric.name, definition=metric.definition)
+            schema_run.MetricUse(name=metric.name, definition=metric.definition)
             for metric in self.record.metrics
             if metric.is_score
         ]
@@ -220,25 +221,25 @@ class JobMetadata:
 
     def config_tree(self) -> dict[str, JSON]:
         """Return the JSON value whose hash is the config digest. This value is known before the run."""
-        proof = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
+        proof = schema_run.ReceiptIsolation(probed=0, passed=0, failed=0)
         return config_tree(
             self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
         )
 
     # ---- again
 
-    def reproducibility(self) -> schema.Reproducibility:
+    def reproducibility(self) -> Reproducibility:
         """Return the section ``reproducibility``: ``exact``, ``statistical`` or ``none``, with reasons and notes."""
         reasons = list(self._inexact_parts())
         if reasons:
             reasons += self.judge_notes
         else:
-            return schema.Reproducibility(class_="exact", reasons=(*self.record.prompt_leaks, *self.build_notes))
+            return Reproducibility(class_="exact", reasons=(*self.record.prompt_leaks, *self.build_notes))
         reasons += [*self.record.prompt_leaks, *self.build_notes]
         unknown = self._version()[0] == UNKNOWN
         if unknown:
             reasons.append("the version of the provider that answered is unknown")
-        return schema.Reproducibility(class_="none" if unknown else "statistical", reasons=tuple(reasons))
+        return Reproducibility(class_="none" if unknown else "statistical", reasons=tuple(reasons))
 
     def _inexact_parts(self) -> list[str]:
         names = self.record.models
@@ -270,10 +271,10 @@ def _default_prompts() -> frozenset[str]:
     return frozenset(sha256_hex(text.encode()) for text in texts)
 
 
-def _selection(stored: Mapping[str, object]) -> schema.ReceiptSelection:
+def _selection(stored: Mapping[str, object]) -> schema_run.ReceiptSelection:
     counts = {name: stored.get(name) for name in _SELECTION_COUNTS}
     limit, sample = (value if isinstance(value, int) else None for value in counts.values())
-    return schema.ReceiptSelection(
+    return schema_run.ReceiptSelection(
         filter={name: value for name, value in stored.items() if name not in _SELECTION_COUNTS and value},
         limit=limit,
         sample=sample,
@@ -281,9 +282,9 @@ def _selection(stored: Mapping[str, object]) -> schema.ReceiptSelection:
     )
 
 
-def _resume(stored: StoredResume) -> schema.ReceiptResume:
+def _resume(stored: StoredResume) -> schema_run.ReceiptResume:
     code, versions = object_or_empty(stored.data.get("code_state")), object_or_empty(stored.data.get("versions"))
-    return schema.ReceiptResume(
+    return schema_run.ReceiptResume(
         at=format_time(stored.at),
         code_commit=commit_or_none(code.get("commit")),
         bench_version=str(versions.get("bench") or UNKNOWN),
@@ -321,11 +322,11 @@ def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {role: ", ".join(sorted(set(names))) for role, names in reported.items() if any(names)}
 
 
-def environment(meta: RunMeta) -> schema.ReceiptEnvironment:
+def environment(meta: RunMeta) -> schema_run.ReceiptEnvironment:
     """Return the section ``environment``: the machine, the packages and the code that started the run."""
     machine = object_or_empty(meta.extra.get("environment"))
     text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
-    return schema.ReceiptEnvironment(
+    return schema_run.ReceiptEnvironment(
         **text,
         cpu_count=integer(machine.get("cpuCount")),
         memory_bytes=integer(machine.get("memoryBytes")),
@@ -339,9 +340,9 @@ def environment(meta: RunMeta) -> schema.ReceiptEnvironment:
     )
 
 
-def _git(meta: RunMeta) -> schema.Git:
+def _git(meta: RunMeta) -> schema_run.Git:
     code = meta.code_state
-    return schema.Git(
+    return schema_run.Git(
         commit=commit_or_none(code.get("commit")),
         tag=text_or_none(code.get("tag")),
         dirty=cast("bool | None", code.get("dirty")),

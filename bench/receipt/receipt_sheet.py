@@ -15,8 +15,9 @@ from typing import TypeGuard
 from bench.errors import UsageError
 from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
 from bench.receipt.cost_section import memory_cost_of
-from bench.receipt.schema import PromptUse, Receipt, ReceiptScore
-from bench.receipt.schema_results import Pace, Times
+from bench.receipt.schema import Receipt
+from bench.receipt.schema_results import Pace, ReceiptScore, Times
+from bench.receipt.schema_run import PromptUse
 from bench.receipt.sheet import (
     NO_PRICE,
     NO_SIZE,

@@ -16,8 +16,8 @@ the field stay valid. But older versions of this program refuse receipts that ha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -35,90 +35,8 @@ from bench.receipt.base_model import (
     Ulid,
     validate,
 )
-from bench.receipt.schema_results import (
-    ALWAYS_MEASURED,
-    ByState,
-    Cost,
-    Label,
-    Pace,
-    ReceiptBreakEven,
-    ReceiptBuild,
-    ReceiptContext,
-    ReceiptCounts,
-    ReceiptInterval,
-    ReceiptMemoryCost,
-    ReceiptScore,
-    ReceiptTotals,
-    ReceiptUsage,
-    Scores,
-    State,
-    Times,
-)
-from bench.receipt.schema_run import (
-    Benchmark,
-    DatasetFile,
-    Git,
-    LogHead,
-    MetricUse,
-    ModelUse,
-    Preregistration,
-    PromptUse,
-    ReceiptEnvironment,
-    ReceiptIsolation,
-    ReceiptProvider,
-    ReceiptResume,
-    ReceiptSelection,
-    ReceiptShard,
-    Role,
-    Run,
-)
-
-__all__ = [
-    "ALWAYS_MEASURED",
-    "SCHEMA",
-    "Benchmark",
-    "Body",
-    "ByState",
-    "Cost",
-    "DatasetFile",
-    "Git",
-    "Label",
-    "LogHead",
-    "MetricUse",
-    "ModelUse",
-    "Pace",
-    "PerQuery",
-    "Preregistration",
-    "PromptUse",
-    "Receipt",
-    "ReceiptBreakEven",
-    "ReceiptBuild",
-    "ReceiptContext",
-    "ReceiptCounts",
-    "ReceiptEnvironment",
-    "ReceiptInterval",
-    "ReceiptIsolation",
-    "ReceiptMemoryCost",
-    "ReceiptProvider",
-    "ReceiptResume",
-    "ReceiptScore",
-    "ReceiptSelection",
-    "ReceiptShard",
-    "ReceiptTotals",
-    "ReceiptUsage",
-    "Reproducibility",
-    "Role",
-    "Run",
-    "Scores",
-    "Signature",
-    "SignedReceipt",
-    "Signer",
-    "State",
-    "Times",
-    "items_file_name",
-    "read_receipt",
-]
-
+from bench.receipt.schema_results import ReceiptCounts, ReceiptMemoryCost, Scores
+from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, ReceiptEnvironment, ReceiptProvider, Run
 
 SCHEMA = "bench.receipt/1"
 
@@ -167,28 +85,13 @@ class Signature(Signer):
     """signature over the RFC 8785 form of the receipt without this block; base64url without padding"""
 
 
-def _sorted_by(key: Callable[[object], tuple[str, ...]], fields: str) -> AfterValidator:
+def _sorted_by(*fields: str) -> AfterValidator:
     def check(entries: tuple[object, ...]) -> tuple[object, ...]:
-        if list(entries) != sorted(entries, key=key):
-            raise ValueError(f"not sorted by {fields}")
+        if list(entries) != sorted(entries, key=attrgetter(*fields)):
+            raise ValueError(f"not sorted by {', '.join(fields)}")
         return entries
 
     return AfterValidator(check)
-
-
-def _model_key(entry: object) -> tuple[str, ...]:
-    assert isinstance(entry, ModelUse)
-    return (entry.role, entry.requested)
-
-
-def _prompt_key(entry: object) -> tuple[str, ...]:
-    assert isinstance(entry, PromptUse)
-    return (entry.role,)
-
-
-def _metric_key(entry: object) -> tuple[str, ...]:
-    assert isinstance(entry, MetricUse)
-    return (entry.name,)
 
 
 class Body(ClosedModel):
@@ -216,11 +119,11 @@ class Body(ClosedModel):
     """dataset, protocol and selection"""
     provider: ReceiptProvider
     """the memory system that was measured"""
-    models: Annotated[tuple[ModelUse, ...], _sorted_by(_model_key, "role, requested")]
+    models: Annotated[tuple[ModelUse, ...], _sorted_by("role", "requested")]
     """every model in each of its roles, sorted by role, then by the field ``requested``"""
-    prompts: Annotated[tuple[PromptUse, ...], _sorted_by(_prompt_key, "role")]
+    prompts: Annotated[tuple[PromptUse, ...], _sorted_by("role")]
     """hash of every prompt, sorted by role"""
-    metrics: Annotated[tuple[MetricUse, ...], _sorted_by(_metric_key, "name")]
+    metrics: Annotated[tuple[MetricUse, ...], _sorted_by("name")]
     """every metric with a score, sorted by name"""
     environment: ReceiptEnvironment
     """machine and code"""

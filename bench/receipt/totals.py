@@ -30,7 +30,7 @@ from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, JUDGED, SCORED_STATES, Phase, State, Verdict
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
-from bench.receipt import schema
+from bench.receipt import schema_results
 from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
 from bench.receipt.verification.recompute import LabelKey, RecomputedTally, RowLabels, dimensions
 from bench.report import JobReport
@@ -198,10 +198,10 @@ class CorpusTimes:
     memories: int
     wall_us: int
 
-    def pace(self) -> schema.Pace:
+    def pace(self) -> schema_results.Pace:
         """Return the ingested memories per second of elapsed time. The field ``value`` is None if no time is known."""
         n = len(self.ingest_us)
-        return schema.Pace(n=n, value=self.memories * 1_000_000 / self.wall_us if n and self.wall_us else None)
+        return schema_results.Pace(n=n, value=self.memories * 1_000_000 / self.wall_us if n and self.wall_us else None)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -269,23 +269,23 @@ class JobTotals:
         """Return the number of planned rows that have not ended. Each repeat of an item is one row."""
         return self.job.record.n_repeats - sum(self.states.values())
 
-    def counts(self) -> schema.ReceiptCounts:
+    def counts(self) -> schema_results.ReceiptCounts:
         """Return the number of rows in each state."""
         scored = sum(self.states[state] for state in SCORED_STATES)
-        return schema.ReceiptCounts(
+        return schema_results.ReceiptCounts(
             planned=self.job.record.n_repeats,
             pending=self.pending,
             scored=scored,
-            by_state=schema.ByState.model_validate({str(state): self.states[state] for state in State}),
+            by_state=schema_results.ByState.model_validate({str(state): self.states[state] for state in State}),
             error_kinds=dict(sorted(self.errors.items())),
             retries=self.retries,
         )
 
-    def scores(self, corpora: CorpusTimes) -> schema.Scores:
+    def scores(self, corpora: CorpusTimes) -> schema_results.Scores:
         """Return the section ``scores``: deterministic scores, judged scores, measured times and cost."""
         made = {metric.name: self._score(metric) for metric in self.metrics}
         plain = self.row_metrics
-        return schema.Scores(
+        return schema_results.Scores(
             deterministic={name: score for name, score in made.items() if name in plain},
             judged={name: score for name, score in made.items() if name not in plain},
             measured={
@@ -297,13 +297,13 @@ class JobTotals:
             cost=_cost(self.job.usage),
         )
 
-    def _score(self, metric: Measure) -> schema.ReceiptScore:
+    def _score(self, metric: Measure) -> schema_results.ReceiptScore:
         tally, report = self.tallies[metric.name], self.job.metrics.get(metric.name)
         value, zero = tally.fold(metric.aggregation, self.pending)
         if metric.aggregation == "other" and report is not None:
             value, zero = report.value, report.value_failures_as_zero
         found = report.interval if report is not None else None
-        return schema.ReceiptScore(
+        return schema_results.ReceiptScore(
             definition=metric.definition,
             value=value,
             value_failures_as_zero=zero,
@@ -313,7 +313,7 @@ class JobTotals:
             aggregate=metric.aggregation,
             interval=None
             if found is None
-            else schema.ReceiptInterval(low=found.low, high=found.high, level=found.level, method=found.method),
+            else schema_results.ReceiptInterval(low=found.low, high=found.high, level=found.level, method=found.method),
             breakdown={} if report is None else {name: tally.labels_of(name) for name in report.breakdown},
         )
 
@@ -342,11 +342,11 @@ def _judges(evaluators: Iterable[str]) -> bool:
     return not JUDGING.isdisjoint(evaluators)
 
 
-def times(values: Iterable[int]) -> schema.Times:
+def times(values: Iterable[int]) -> schema_results.Times:
     """Return the number, minimum, maximum and percentiles of durations in microseconds."""
     found = sorted(values)
     least, p50, p95, p99, most = (_whole_percentile(found, p) for p in (0, 50, 95, 99, 100))
-    return schema.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
+    return schema_results.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
 
 
 def _whole_percentile(ordered: list[int], p: int) -> int | None:
@@ -354,9 +354,9 @@ def _whole_percentile(ordered: list[int], p: int) -> int | None:
     return None if found is None else int(found)
 
 
-def _cost(usage: Mapping[str, UsageTotals]) -> schema.Cost:
+def _cost(usage: Mapping[str, UsageTotals]) -> schema_results.Cost:
     by_role = {
-        role: schema.ReceiptUsage(
+        role: schema_results.ReceiptUsage(
             calls=one.calls,
             prompt_tokens=one.usage.input_tokens,
             completion_tokens=one.usage.output_tokens,
@@ -365,7 +365,7 @@ def _cost(usage: Mapping[str, UsageTotals]) -> schema.Cost:
         for role, one in sorted(usage.items())
     }
     priced = any(one.usd_micros for one in by_role.values())
-    return schema.Cost(
+    return schema_results.Cost(
         calls=sum(one.calls for one in by_role.values()),
         prompt_tokens=sum(one.prompt_tokens for one in by_role.values()),
         completion_tokens=sum(one.completion_tokens for one in by_role.values()),

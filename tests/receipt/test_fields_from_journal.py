@@ -14,16 +14,16 @@ from bench.journal import ResumeRow, RunMeta
 from bench.journal.records import UsageTotals
 from bench.model import Interval, Measurement, Usage
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
-from bench.receipt import schema
 from bench.receipt.base_model import integer, json_of, text_or_none
 from bench.receipt.metadata import JobMetadata, by_role, environment
 from bench.receipt.metadata import ReportedVersions as Versions
+from bench.receipt.schema_run import ReceiptIsolation
 from bench.receipt.totals import CorpusTimes, ItemsFileRow, JobTotals, in_micros, times
 from bench.scalars import object_or_empty
 from tests.rows import each_row
 
 HEX = "ab" * 32
-PROOF = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
+PROOF = ReceiptIsolation(probed=0, passed=0, failed=0)
 
 
 def metric(name: str, definition: str, category: str = "retrieval") -> MetricRecord:
