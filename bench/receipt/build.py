@@ -175,7 +175,7 @@ async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, it
         environment=environment(reader.meta),
         counts=totals.counts(),
         scores=totals.scores(corpora),
-        per_query=writer.digests.per_query(settings.receipt_id),
+        per_query=writer.per_query,
         config_digest="0" * 64,
         result_digest="0" * 64,
         reproducibility=facts.reproducibility(),

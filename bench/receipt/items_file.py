@@ -5,7 +5,7 @@ Example::
     with ItemsWriter(path) as writer:
         for row in rows:                      # any order
             writer.add(row)
-    writer.digests                             # count, bytes, sha256, both Merkle roots
+    writer.per_query                           # file, count, bytes, sha256, both Merkle roots
     with rare_garbage_collection():
         for row in rows: ...
 
@@ -23,7 +23,6 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -47,7 +46,7 @@ from bench.receipt.base_model import (
 )
 from bench.receipt.files import error_naming, errors_name
 from bench.receipt.merkle import Frontier, leaf_hash
-from bench.receipt.schema import PerQuery, items_file_name
+from bench.receipt.schema import PerQuery
 from bench.receipt.schema_results import State
 
 DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metrics")
@@ -110,29 +109,6 @@ class ItemRow(ClosedModel):
         return bool(self.grades) and len(self.grades or ()) == len(self.gold) and min(self.grades or (0,)) > 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileDigests:
-    """The digests of an items file, the number of its lines, and its size in bytes."""
-
-    count: int
-    bytes: int
-    sha256: str
-    merkle_root: str
-    deterministic_root: str
-
-    def per_query(self, receipt_id: str) -> PerQuery:
-        """Return the section ``perQuery`` of a receipt, which names the items file and its digests."""
-        return PerQuery(
-            format="jcs-lines/1",
-            file=items_file_name(receipt_id),
-            count=self.count,
-            bytes=self.bytes,
-            sha256=self.sha256,
-            merkle_root=self.merkle_root,
-            deterministic_root=self.deterministic_root,
-        )
-
-
 class RunningDigests:
     """Computes the digests of an items file while its lines are added one by one.
 
@@ -157,9 +133,11 @@ class RunningDigests:
         self._file.update(data)
         self._bytes += len(data)
 
-    def digests(self) -> FileDigests:
-        """Return the digests of all lines that were added so far."""
-        return FileDigests(
+    def per_query(self, file: str) -> PerQuery:
+        """Return the section ``perQuery`` of a receipt for the lines so far; ``file`` is the name of the items file."""
+        return PerQuery(
+            format="jcs-lines/1",
+            file=file,
             count=self._lines.size,
             bytes=self._bytes,
             sha256=self._file.hexdigest(),
@@ -244,9 +222,9 @@ class ItemsWriter:
     ) -> None:
         with errors_name(self.path), self._spool:
             if kind is None:
-                self.digests = self._write()
+                self.per_query = self._write()
 
-    def _write(self) -> FileDigests:
+    def _write(self) -> PerQuery:
         digests = RunningDigests()
         self._spool.flush()
         spool = self._spool.fileno()
@@ -255,7 +233,7 @@ class ItemsWriter:
                 line = os.pread(spool, length, offset)
                 out.write(line + b"\n")
                 digests.add(line, deterministic_leaf)
-        return digests.digests()
+        return digests.per_query(self.path.name)
 
 
 # ------------------------------------------------------------------------ reading

@@ -346,15 +346,14 @@ def test_the_items_writer_sorts_rows_and_its_digests_match_the_file(tmp_path: Pa
             writer.add(row)  # type: ignore[arg-type]
     lines = path.read_bytes().splitlines()
     assert [json.loads(line)["itemId"] for line in lines] == ["i1", "i10", "i2", "i3"]
-    sealed = writer.digests
+    sealed = writer.per_query
+    assert (sealed.file, sealed.format) == ("x.items.jsonl", "jcs-lines/1")
     assert (sealed.count, sealed.bytes, sealed.sha256) == (4, path.stat().st_size, sha256_hex(path.read_bytes()))
     assert sealed.merkle_root == merkle.root(lines).hex()
     seal = RunningDigests()
     with path.open("rb") as file:
         assert [line.problem for line in read_items(file, seal)] == [None] * 4
-    assert seal.digests() == sealed
-    stated = sealed.per_query(make.RECEIPT_ID)
-    assert (stated.file, stated.count, stated.format) == (f"{make.RECEIPT_ID}.items.jsonl", 4, "jcs-lines/1")
+    assert seal.per_query(path.name) == sealed
 
 
 @given(names=st.lists(st.tuples(ids, st.integers(1, 3)), unique=True, max_size=8), data=st.data())
@@ -364,10 +363,11 @@ def test_the_items_file_does_not_depend_on_the_order_of_added_rows(
     folder = tmp_path_factory.mktemp("rows")
     written = []
     for number in range(2):
-        with ItemsWriter(folder / f"{number}.jsonl") as writer:
+        (folder / str(number)).mkdir()
+        with ItemsWriter(folder / str(number) / "x.jsonl") as writer:
             for name, epoch in data.draw(st.permutations(names)):
                 writer.add(make.row(1, 1, itemId=name, epoch=epoch))  # type: ignore[arg-type]
-        written.append(((folder / f"{number}.jsonl").read_bytes(), writer.digests))
+        written.append((writer.path.read_bytes(), writer.per_query))
     assert written[0] == written[1]
 
 
@@ -378,7 +378,7 @@ def test_the_deterministic_root_ignores_times_costs_attempts_and_verdicts(tmp_pa
     ):
         with ItemsWriter(tmp_path / f"{number}.jsonl") as writer:
             writer.add(make.row(1, 1, **changes))  # type: ignore[arg-type]
-        roots.append((writer.digests.deterministic_root, writer.digests.merkle_root))
+        roots.append((writer.per_query.deterministic_root, writer.per_query.merkle_root))
     assert roots[0][0] == roots[1][0]
     assert roots[0][1] != roots[1][1]
 
@@ -387,7 +387,7 @@ def test_no_rows_give_an_empty_file_with_the_empty_merkle_root(tmp_path: Path) -
     with ItemsWriter(tmp_path / "none.jsonl") as writer:
         pass
     assert (tmp_path / "none.jsonl").read_bytes() == b""
-    assert (writer.digests.count, writer.digests.merkle_root) == (0, sha256_hex(b""))
+    assert (writer.per_query.count, writer.per_query.merkle_root) == (0, sha256_hex(b""))
 
 
 def test_the_items_writer_overwrites_nothing_and_leaves_no_file_after_an_error(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ from bench.canonical import JSON, digest
 from bench.errors import VerificationError
 from bench.receipt.base_model import parse_time
 from bench.receipt.digests import config_digest, result_digest
-from bench.receipt.items_file import FileDigests, ItemRow, ReadLine, RunningDigests, rare_garbage_collection, read_items
+from bench.receipt.items_file import ItemRow, ReadLine, RunningDigests, rare_garbage_collection, read_items
 from bench.receipt.log.log_check import file_sha256
-from bench.receipt.schema import Body, Receipt
+from bench.receipt.schema import Body, PerQuery, Receipt
 from bench.receipt.schema_results import Pace, ReceiptScore
 from bench.receipt.signing.signature import PublicKey, check_form, is_valid_signature, signed_bytes
 from bench.receipt.signing.trust_store import TrustStore
@@ -248,7 +248,9 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
             rows.add(line)
             if line.row is not None:
                 recompute.add(line.row)
-    yield from or_ok("items", [*rows.findings(), *_compare_digests(receipt, running.digests())], path.name)
+    yield from or_ok(
+        "items", [*rows.findings(), *_compare_digests(receipt, running.per_query(receipt.per_query.file))], path.name
+    )
     yield from recompute.findings()
     yield from recompute.hit_findings()
 
@@ -284,7 +286,7 @@ class _RowCheck:
             yield fail("items", "items_order", f"lines not sorted by itemId and epoch, or repeated: {numbers}")
 
 
-def _compare_digests(receipt: Receipt, found: FileDigests) -> Iterator[Finding]:
+def _compare_digests(receipt: Receipt, found: PerQuery) -> Iterator[Finding]:
     stated = receipt.per_query
     if (found.sha256, found.bytes) != (stated.sha256, stated.bytes):
         yield fail("items", "items_sha256", "the items file is not the signed one: its sha256 or size differs")
