@@ -48,6 +48,7 @@ from bench.receipt.files import error_naming, errors_name
 from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery
 from bench.receipt.schema_results import State
+from bench.scalars import Json
 
 DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metrics")
 MAX_LINE = 16 * 1024 * 1024
@@ -149,29 +150,6 @@ class RunningDigests:
 # ------------------------------------------------------------------------ writing
 
 
-VerdictValue = TypedDict(
-    "VerdictValue",
-    {
-        "evaluator": str,
-        "class": str,
-        "value": float | None,
-        "correct": bool | None,
-        "model": str | None,
-        "promptSha256": str | None,
-        "rawSha256": str | None,
-    },
-)
-"""An ``ItemVerdict`` as JSON."""
-
-
-class TokensValue(TypedDict):
-    """``Tokens`` as JSON."""
-
-    context: int | None
-    prompt: int | None
-    completion: int | None
-
-
 class RowValue(TypedDict):
     """An ``ItemRow`` as the JSON that is written to the file."""
 
@@ -186,9 +164,9 @@ class RowValue(TypedDict):
     retrieved: Sequence[Sequence[str]] | None
     returned: int
     metrics: Mapping[str, float | None]
-    verdicts: Sequence[VerdictValue]
+    verdicts: Sequence[Json]
     answerSha256: str | None
-    tokens: TokensValue | None
+    tokens: Json | None
     latencyUs: Mapping[str, int]
     costUsdMicros: int | None
     answer: NotRequired[str]

@@ -31,10 +31,11 @@ from bench.model import FAILED_STATES, JUDGED, SCORED_STATES, Phase, State, Verd
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.receipt import schema_results
-from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
+from bench.receipt.items_file import RowValue
 from bench.receipt.verification.recompute import LabelKey, RecomputedTally, RowLabels, dimensions
 from bench.report import JobReport
 from bench.report.job_data import open_measures
+from bench.scalars import Json
 from bench.stats import percentile
 
 MICROS = Decimal(1_000_000)
@@ -51,6 +52,7 @@ class ItemsFileRow:
     """metric name -> value of the item, including judged metrics; empty if the item failed"""
     retries: int
     answered_by: str | None
+    verdicts: Sequence[Verdict] = ()
 
 
 async def item_rows(
@@ -107,6 +109,7 @@ def _row(
         values=values,
         retries=sum(attempts) - len(attempts),
         answered_by=model if isinstance(model, str) and model else None,
+        verdicts=ended.verdicts,
     )
 
 
@@ -138,7 +141,7 @@ def _answer(answer: EndedPhase | None) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _tokens(measured_values: Mapping[str, object]) -> TokensValue:
+def _tokens(measured_values: Mapping[str, object]) -> Json:
     context, prompt, completion = (
         value if isinstance(value := measured_values.get(name), int) else None
         for name in ("context_tokens", "tokens_in", "tokens_out")
@@ -155,7 +158,7 @@ def _latency(phases: Mapping[Phase, EndedPhase]) -> dict[str, int]:
     return {phase: us for phase, us in spent.items() if us is not None}
 
 
-def _verdict(verdict: Verdict, raw_sha256: str | None) -> VerdictValue:
+def _verdict(verdict: Verdict, raw_sha256: str | None) -> Json:
     return {
         "evaluator": verdict.evaluator,
         "class": "judged" if verdict.judged else "deterministic",
@@ -248,9 +251,9 @@ class JobTotals:
             self.search_us.append(item["latencyUs"]["search"])
         if row.answered_by is not None:
             self.models.setdefault("answering", set()).add(row.answered_by)
-        for verdict in item["verdicts"]:
-            if verdict["class"] == "judged" and verdict["model"]:
-                self.models.setdefault("judge", set()).add(verdict["model"])
+        for verdict in row.verdicts:
+            if verdict.judged and verdict.model:
+                self.models.setdefault("judge", set()).add(verdict.model)
         places = RowLabels(item["labels"])
         for name, wanted in self.places_of.items():
             self._tally(name, row, places.under(wanted))

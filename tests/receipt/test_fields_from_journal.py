@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ from bench.evaluators.packs import generic_answer_prompt
 from bench.http.adaptive_concurrency import CEILING
 from bench.journal import ResumeRow, RunMeta
 from bench.journal.records import UsageTotals
-from bench.model import Interval, Measurement, Usage
+from bench.model import Interval, Measurement, Usage, Verdict
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
 from bench.receipt.base_model import integer, json_of, text_or_none
 from bench.receipt.metadata import JobMetadata, by_role, environment
@@ -335,12 +337,17 @@ def test_the_journaled_environment_is_copied_to_the_receipt() -> None:
 # ------------------------------------------------------------------------- totals
 
 
-def row(state: str = "correct", values: dict[str, float | None] | None = None, **item: Any) -> ItemsFileRow:
-    found: Any = {
-        "state": state, "errorKind": None, "labels": {"type": "a"}, "latencyUs": {"search": 5}, "verdicts": [], **item,
-    }  # fmt: skip
+def row(
+    state: str = "correct",
+    values: dict[str, float | None] | None = None,
+    *,
+    by: str | None = None,
+    verdicts: Sequence[Verdict] = (),
+    **item: Any,
+) -> ItemsFileRow:
+    found: Any = {"state": state, "errorKind": None, "labels": {"type": "a"}, "latencyUs": {"search": 5}, **item}
     failed = state in ("error", "not_ready")
-    return ItemsFileRow(item=found, failed=failed, values=values or {}, retries=2, answered_by=item.get("by"))
+    return ItemsFileRow(item=found, failed=failed, values=values or {}, retries=2, answered_by=by, verdicts=verdicts)
 
 
 def job(**changes: Any) -> Any:
@@ -384,13 +391,9 @@ def test_rows_add_up_to_counts_and_scores() -> None:
 
 def test_the_reported_models_of_answers_and_verdicts_are_collected() -> None:
     folds = JobTotals.of(job())
-    verdict = {"class": "judged", "model": "j-2026"}
-    folds.add(
-        row(
-            by="a-2026",
-            verdicts=[verdict, {"class": "judged", "model": None}, {"class": "deterministic", "model": "x"}],
-        )
-    )
+    verdict = Verdict(evaluator="e", value=1.0, correct=True, judged=True, model="j-2026")
+    unnamed, by_rule = replace(verdict, model=None), replace(verdict, judged=False, model="x")
+    folds.add(row(by="a-2026", verdicts=[verdict, unnamed, by_rule]))
     folds.add(row(by=None, verdicts=[verdict]))
     assert folds.models == {"answering": {"a-2026"}, "judge": {"j-2026"}}
 
