@@ -36,7 +36,7 @@ from bench.receipt.base_model import format_time, json_of, schema_mismatch_of
 from bench.receipt.cost_section import memory_cost
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.items_file import ItemsWriter
-from bench.receipt.metadata import JobMetadata, ReportedVersions, bench_version, by_role, environment
+from bench.receipt.metadata import JobMetadata, ReportedVersions, bench_version, environment
 from bench.receipt.schema import Body, items_file_name
 from bench.receipt.totals import CorpusTimes, JobTotals, item_rows
 from bench.receipt.verification.checks import invariants
@@ -151,7 +151,7 @@ async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, it
         ),
         build_notes=(*await _reuse_notes(reader, job.record), *(sign.text for sign in job.signs)),
         provider_versions=await _reported_versions(reader, job.record),
-        reported=by_role({role: sorted(names) for role, names in totals.models.items()}),
+        reported={role: ", ".join(sorted(names)) for role, names in totals.models.items()},
     )
     corpora = await _corpus_times(reader, job.record)
     began, ended = await _time_span(reader, job.record)

@@ -22,7 +22,12 @@ from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, 
 
 def config_digest(body: Body) -> str:
     """Return the hash of the configuration that is stated in a receipt, as hex."""
-    return digest(config_tree(body.benchmark, body.provider, body.models, body.prompts, body.metrics, body.run))
+    return digest(config_of(body))
+
+
+def config_of(body: Body) -> dict[str, JSON]:
+    """Return the JSON value whose hash is the config digest of a receipt."""
+    return config_tree(body.benchmark, body.provider, body.models, body.prompts, body.metrics, body.run)
 
 
 def config_tree(
@@ -33,7 +38,7 @@ def config_tree(
     metrics: Sequence[MetricUse],
     run: Run,
 ) -> dict[str, JSON]:
-    """Return the JSON value whose hash is the config digest."""
+    """Return the JSON value whose hash is a config digest, from the sections of a receipt or of a plan."""
     return {
         "schema": "bench.config/1",
         "benchmark": {

@@ -13,7 +13,7 @@ All data is read from the journal, not from this machine, because a run may be s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 from urllib.parse import urlsplit
@@ -315,11 +315,6 @@ def _host(base_url: object) -> str | None:
 def bench_version(meta: RunMeta) -> str:
     """Return the version of this program that started the run; ``unknown`` if the journal has no version."""
     return str(meta.versions.get("bench") or UNKNOWN)
-
-
-def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return role -> model names as one text, for each role with at least one reported name."""
-    return {role: ", ".join(sorted(set(names))) for role, names in reported.items() if any(names)}
 
 
 def environment(meta: RunMeta) -> schema_run.ReceiptEnvironment:

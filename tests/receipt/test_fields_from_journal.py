@@ -17,7 +17,7 @@ from bench.journal.records import UsageTotals
 from bench.model import Interval, Measurement, Usage, Verdict
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
 from bench.receipt.base_model import integer, json_of, text_or_none
-from bench.receipt.metadata import JobMetadata, by_role, environment
+from bench.receipt.metadata import JobMetadata, environment
 from bench.receipt.metadata import ReportedVersions as Versions
 from bench.receipt.schema_run import ReceiptIsolation
 from bench.receipt.totals import CorpusTimes, ItemsFileRow, JobTotals, in_micros, times
@@ -216,10 +216,6 @@ def test_a_model_is_listed_with_its_request_parameters_and_seed() -> None:
         ("answering", {"max_tokens": 1024, "temperature": 0.5}, 7),
         ("judge", {"context": 9, "temperature": 0.0}, None),
     ]
-
-
-def test_model_names_reported_by_endpoints_are_joined_by_role() -> None:
-    assert by_role({"judge": ["b", "a", "b"], "answering": [], "embedding": [""]}) == {"judge": "a, b"}
 
 
 @each_row(

@@ -145,14 +145,10 @@ def check_own_history(view: LogView, store: TrustStore) -> list[Finding]:
 
 def _outcome(view: LogView, findings: list[Finding]) -> LogOutcome:
     size = len(view.lines)
-    try:
-        checkpoint = view.checkpoint()
-    except VerificationError:
-        checkpoint = None
     return LogOutcome(
         folder=view.folder,
         findings=tuple(or_ok("log", findings, counted(size, "entr(y|ies)"))),
-        origin=checkpoint.origin if checkpoint else None,
+        origin=_origin(view),
         size=size,
         root_hash=view.roots([size])[size].hex(),
     )

@@ -29,7 +29,7 @@ from typing import cast
 
 from bench.errors import BenchError, UsageError
 from bench.receipt.log.log_store import has_log
-from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey
+from bench.receipt.signing.signature import KeyRefused, SigningKey
 from bench.receipt.signing.trust_store import FILE, Role, TrustStore
 
 KEY_FILE = "MEMORYBENCH_SIGNING_KEY_FILE"
@@ -122,10 +122,6 @@ class Keyring:
     def private_key(self, file: Path) -> SigningKey:
         """Load a private key from a file, without checking trusted.json. An encrypted file needs the passphrase."""
         return SigningKey.load(file, self._passphrase)
-
-    def public_key_of(self, private: Path) -> PublicKey:
-        """Return the public key that belongs to the private key in a file."""
-        return self.private_key(private).public
 
     def _file_named_in_environment(self, role: Role) -> Path | None:
         names = (LOG_KEY_FILE, KEY_FILE) if role == "log" else (KEY_FILE,)

@@ -68,7 +68,7 @@ def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
     store = ring.trusted()
     private = ring.key_folder / f"{name}.key"
     if re.fullmatch(SEGMENT, name) and private.is_file() and all(key.name != name for key in store.keys):
-        return _publish(ring, ring.public_key_of(private), name, roles, own=private)
+        return _publish(ring, ring.private_key(private).public, name, roles, own=private)
     _, change = _create(ring, store, name, roles, _log_size(ring))
     return replace(change, to_commit=uncommitted(ring.workspace, COMMITTED_FOLDERS))
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import cast
 
 from bench.canonical import JSON, parse_file, without_members
-from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
+from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.base_model import format_time, json_of
 from bench.receipt.build import ReceiptRefused, ReceiptSettings, build, learn_secrets, refuse_secrets
@@ -210,7 +210,15 @@ async def _sign_jobs(run: Path, key: SigningKey, request: SigningRequest) -> Sig
                 signed = await _sign_job(reader, job, settings, key, request.output)
                 receipts.append(_with_statement(signed, key) if request.dsse else signed)
             except (VerificationError, CanonicalError) as error:
-                refused.append(_refused(job, error))
+                refused.append(
+                    RefusedJob(
+                        benchmark=job.record.benchmark,
+                        provider=job.record.provider,
+                        code=error.code,
+                        message=str(error),
+                        hint=error.hint,
+                    )
+                )
     return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
 
 
@@ -299,14 +307,3 @@ def _verify_own(path: Path, key: SigningKey) -> None:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
         path.unlink()
         raise VerificationError(str(bad.code), f"the receipt does not verify: {bad.detail}", where=str(path))
-
-
-def _refused(job: JobReport, error: BenchError) -> RefusedJob:
-    code = error.code if isinstance(error, VerificationError | CanonicalError) else error.kind
-    return RefusedJob(
-        benchmark=job.record.benchmark,
-        provider=job.record.provider,
-        code=code,
-        message=str(error),
-        hint=error.hint,
-    )

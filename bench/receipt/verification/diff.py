@@ -17,7 +17,7 @@ from bench.canonical import JSON, parse_file
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.plan.identity import changes
 from bench.receipt.base_model import SchemaMismatch, json_of
-from bench.receipt.digests import config_tree
+from bench.receipt.digests import config_of
 from bench.receipt.items_file import ItemRow, RunningDigests, read_items
 from bench.receipt.log.log_check import file_sha256
 from bench.receipt.schema import Receipt, read_receipt
@@ -111,7 +111,7 @@ def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | 
 
 def _changes(one: Receipt, other: Receipt) -> Iterator[ReceiptChange]:
     for part, left, right in (
-        ("config", _config(one), _config(other)),
+        ("config", config_of(one), config_of(other)),
         ("selection", json_of(one.benchmark.selection), json_of(other.benchmark.selection)),
         ("code", _code(one), _code(other)),
         ("environment", _environment(one), _environment(other)),
@@ -120,12 +120,6 @@ def _changes(one: Receipt, other: Receipt) -> Iterator[ReceiptChange]:
     ):
         for path, a, b in changes(left, right):
             yield ReceiptChange(part=part, path=path, a=a, b=b)
-
-
-def _config(receipt: Receipt) -> dict[str, JSON]:
-    return config_tree(
-        receipt.benchmark, receipt.provider, receipt.models, receipt.prompts, receipt.metrics, receipt.run
-    )
 
 
 def _code(receipt: Receipt) -> dict[str, JSON]:

@@ -29,7 +29,7 @@ from bench.plan.identity import changes
 from bench.plan.job_record import read_jobs
 from bench.receipt.base_model import format_time
 from bench.receipt.build import ReceiptSettings, build
-from bench.receipt.digests import config_tree
+from bench.receipt.digests import config_of
 from bench.receipt.log.public_log import CheckedLog
 from bench.receipt.metadata import JobMetadata
 from bench.receipt.metadata import environment as environment_of
@@ -197,11 +197,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
     """
     meta = run_meta(plan, "reproduce", CodeState.read(environment))
     facts = JobMetadata(meta=meta, record=read_jobs(meta.extra)[0])
-    here = facts.config_tree()
-    stated = config_tree(
-        receipt.benchmark, receipt.provider, receipt.models, receipt.prompts, receipt.metrics, receipt.run
-    )
-    other = changes(_without_version(stated), _without_version(here))
+    other = changes(_without_version(config_of(receipt)), _without_version(facts.config_tree()))
     if other:
         lines = "\n  ".join(f"{path}: {there} -> {now}" for path, there, now in other)
         raise CannotReproduce(f"this installation differs from that of the receipt (receipt -> here):\n  {lines}")
