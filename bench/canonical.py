@@ -53,6 +53,7 @@ __all__ = [
     "parse",
     "parse_file",
     "read_line",
+    "read_object",
     "sha256_hex",
     "without_members",
 ]
@@ -271,6 +272,15 @@ def parse_file(path: Path) -> JSON:
     """
     with path.open("rb") as file:
         return parse(file.read(MAX_BYTES + 1))
+
+
+def read_object(path: Path) -> dict[str, JSON]:
+    """Return the JSON object in a file; an empty object if the file is missing or is not a valid JSON object."""
+    try:
+        value = parse_file(path)
+    except (OSError, CanonicalError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _decode(data: bytes) -> str:

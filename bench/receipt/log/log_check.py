@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 
-from bench.canonical import JSON, digest
+from bench.canonical import JSON, digest, read_object
 from bench.errors import UsageError, VerificationError
 from bench.receipt.log.log_store import (
     CHECKPOINTS,
@@ -31,7 +31,6 @@ from bench.receipt.log.log_store import (
     LogView,
     Note,
     ReceiptLogged,
-    read_document,
     read_note,
 )
 from bench.receipt.schema import items_file_name
@@ -61,8 +60,8 @@ def _file_findings(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Itera
     if not path.is_file() or not items.is_file():
         yield fail("log", "log_receipt_missing", f"{RECEIPTS}/{path.name} or its items file is missing")
         return
-    document = read_document(path)
-    if document is None or digest(document) != entry.receipt_sha256:
+    document = read_object(path)
+    if digest(document) != entry.receipt_sha256:
         yield fail("log", "log_receipt_mismatch", f"{RECEIPTS}/{path.name} is not the receipt that was logged")
     elif field := differing_field(entry, document):
         detail = f"entry {entry.index} has another {field} than {RECEIPTS}/{path.name}"
@@ -71,9 +70,8 @@ def _file_findings(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Itera
         yield fail("log", "log_receipt_mismatch", f"{RECEIPTS}/{items.name} is not the items file that was logged")
 
 
-def differing_field(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
+def differing_field(entry: ReceiptLogged, receipt: Mapping[str, JSON]) -> str | None:
     """Return the name of the first receipt field that differs from the log entry. Return None if no field differs."""
-    receipt = document if isinstance(document, Mapping) else {}
     run, rows = receipt.get("run"), receipt.get("perQuery")
     stated = {
         "receiptId": (entry.receipt_id, receipt.get("receiptId")),
@@ -300,8 +298,7 @@ def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None)
 
 
 def _head_in_receipt(path: Path, origin: str | None) -> Iterator[EarlierHead]:
-    document = read_document(path)
-    run = document.get("run") if isinstance(document, dict) else None
+    run = read_object(path).get("run")
     head = run.get("log") if isinstance(run, dict) else None
     if not isinstance(head, dict) or (origin is not None and head.get("origin") != origin):
         return

@@ -25,7 +25,7 @@ from typing import Annotated, Literal, Self, TypeVar, cast, get_args
 
 from pydantic import Field
 
-from bench.canonical import JSON, dumps, parse, parse_file
+from bench.canonical import JSON, dumps, parse
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.journal.paths import ENTRIES
 from bench.receipt.base_model import (
@@ -384,14 +384,6 @@ def read_log(folder: Path) -> LogView:
         torn=torn,
         note=note.read_bytes() if note.is_file() else None,
     )
-
-
-def read_document(path: Path) -> JSON:
-    """Read a receipt file as JSON; return None if the file is missing or not valid JSON."""
-    try:
-        return parse_file(path)
-    except (OSError, CanonicalError):
-        return None
 
 
 def _split(data: bytes) -> tuple[list[bytes], bytes]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from bench.canonical import JSON, digest, sha256_hex
+from bench.canonical import JSON, digest, read_object, sha256_hex
 from bench.errors import VerificationError
 from bench.journal.paths import ENTRIES
 from bench.receipt.files import write_atomically
@@ -40,7 +40,6 @@ from bench.receipt.log.log_store import (
     ReceiptSuperseded,
     RunAbandoned,
     RunStarted,
-    read_document,
     read_log,
     write_checkpoint,
     write_entry,
@@ -284,7 +283,7 @@ class CheckedLog:
         """
         if not self._is_covered(entry) or list(self._withdrawal_findings(entry.receipt_id)):
             return False
-        document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
-        if not isinstance(document, dict) or document.get("reproduces") != receipt.receipt_id:
+        document = read_object(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")
+        if document.get("reproduces") != receipt.receipt_id:
             return False
         return entry.receipt_sha256 == digest(document) and differing_field(entry, document) is None

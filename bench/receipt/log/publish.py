@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.canonical import digest, parse_file, sha256_hex
-from bench.errors import CanonicalError, UsageError, VerificationError
+from bench.canonical import digest, read_object, sha256_hex
+from bench.errors import UsageError, VerificationError
 from bench.journal import RunMeta
 from bench.plan import Plan
 from bench.plan.job_record import read_jobs
@@ -216,11 +216,8 @@ def _existing_entry(path: Path, folder: Path) -> ReceiptLogged | None:
     """
     if not has_log(folder):
         return None
-    try:
-        document = parse_file(path)
-    except (OSError, CanonicalError):
-        return None  # the verification that follows states what is wrong
-    receipt_id = document.get("receiptId") if isinstance(document, dict) else None
+    document = read_object(path)  # the verification that follows states what is wrong
+    receipt_id = document.get("receiptId")
     entry = read_log(folder).receipt_entry(receipt_id) if isinstance(receipt_id, str) else None
     if entry is not None and entry.receipt_sha256 != digest(document):
         raise NotPublishable(

@@ -20,9 +20,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
-from bench.canonical import JSON, parse_file, without_members
+from bench.canonical import JSON, read_object, without_members
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.base_model import format_time, json_of
@@ -49,20 +48,15 @@ def existing_receipt(files: Iterable[Path], body: Mapping[str, JSON], key: Signi
     The result is None if none of ``files`` is such a receipt.
     """
     trust = VerificationRequest(trust=TrustStore.pin([key.public]))
-    return next((path for path in sorted(files) if _has_content(path, body) and _is_valid(path, trust)), None)
+    return next(
+        (path for path in sorted(files) if _content(read_object(path)) == _content(body) and _is_valid(path, trust)),
+        None,
+    )
 
 
 def items_of(path: Path) -> Path:
     """Return the path of the items file that the receipt at ``path`` names, in the folder of the receipt."""
-    return path.parent / str(object_or_empty(object_or_empty(parse_file(path)).get("perQuery")).get("file"))
-
-
-def _has_content(path: Path, body: Mapping[str, JSON]) -> bool:
-    try:
-        found = parse_file(path)
-    except (OSError, CanonicalError):
-        return False
-    return isinstance(found, dict) and _content(found) == _content(body)
+    return path.parent / str(object_or_empty(read_object(path).get("perQuery")).get("file"))
 
 
 def _content(document: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -272,15 +266,14 @@ def _with_statement(signed: SignedFile, key: SigningKey) -> SignedFile:
     """Write and verify the in-toto statement of a receipt, unless the statement already exists."""
     path = signed.file.with_suffix(STATEMENT_SUFFIX)
     if not path.exists():
-        receipt = cast("dict[str, JSON]", parse_file(signed.file))
-        line = envelope(receipt, signed.items_file.read_bytes(), key)
+        line = envelope(read_object(signed.file), signed.items_file.read_bytes(), key)
         opened(line, key.public)
         write_atomically(path, line)
     return replace(signed, statement=path)
 
 
 def _signed_file(path: Path, job: JobReport, *, is_new: bool) -> SignedFile:
-    document = object_or_empty(parse_file(path))
+    document = read_object(path)
     return SignedFile(
         receipt_id=str(document["receiptId"]),
         file=path,

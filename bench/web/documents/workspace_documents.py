@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import anyio.to_thread
 
 from bench.config.catalog import Catalog, CatalogEntry
-from bench.errors import BenchError, CanonicalError, ConfigError
+from bench.errors import BenchError, ConfigError
 from bench.events import redact
 from bench.scalars import Json
 from bench.web.app_state import Site
@@ -198,16 +198,13 @@ def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
 
 def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[ReceiptKey, str]:
     """Return job -> address of its newest receipt. The receipts are not verified."""
-    from bench.canonical import parse_file
+    from bench.canonical import read_object
 
     found: dict[ReceiptKey, str] = {}
     for run_id in runs:
         for path in sorted((site.workspace / "results" / run_id / "receipts").glob("*.json")):
-            try:
-                document = parse_file(path)
-            except (OSError, CanonicalError):
-                continue
-            if not isinstance(document, dict):
+            document = read_object(path)
+            if not document:
                 continue
             names = (_name(document.get("benchmark")), _name(document.get("provider")))
             found[run_id, *names, _model(document, "answering"), _model(document, "judge")] = (
