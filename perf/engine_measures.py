@@ -250,14 +250,14 @@ def p9_limiter(*, full: bool) -> list[Figure]:
 
 
 def p10_faults(*, full: bool) -> list[Figure]:
-    """Measure a run in which 5 % of the calls fail: every item ends, with few additional calls and none too early."""
+    """Measure a run in which 5% of the calls fail: every item ends, with few additional calls and none too early."""
     items = 500 if full else 200
     with prepared(items, faults=0.05) as (workspace, url):
         found = run("ours", workspace, url, concurrency=40, items=items)
     needed = items * CALLS_AN_ITEM
     share, early = number(found, "calls") / needed, number(found, "early")
     return [
-        Figure(id="P10", what="calls against calls needed, 5 % faults", value=share, goal="<= 1.10 x", ok=share <= 1.10,
+        Figure(id="P10", what="calls against calls needed, 5% faults", value=share, goal="<= 1.10 x", ok=share <= 1.10,
                gated=True, detail=found),
         Figure(id="P10", what="calls before Retry-After", value=early, goal="0", ok=early == 0, gated=True),
         Figure(id="P10", what="exit code (0 = every item resolved)", value=number(found, "exit_code"), goal="0",

@@ -1,6 +1,6 @@
 """Compare real runs with the prediction of scale_sim.py: ``python perf/scale_sim.py --check``.
 
-The exit code is 1 if a run differs from its prediction by more than 10 %.
+The exit code is 1 if a run differs from its prediction by more than 10%.
 
 Each run of ``bench`` calls a stub server, and its wall time is compared with that of a simulated shard of the same
 limits, latencies and sizes. The shares of failed calls are measured at the server; all other numbers are known before

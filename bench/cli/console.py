@@ -110,7 +110,7 @@ def error(problem: BenchError) -> None:
 def show_reading() -> None:
     """From now on, show the progress when large data files are read.
 
-    On a terminal, one line is updated. Elsewhere, a line is printed per 10 %.
+    On a terminal, one line is updated. Elsewhere, a line is printed per 10%.
     """
     from bench.datasets.rows.reading import progress_sink
 

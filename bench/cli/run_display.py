@@ -129,7 +129,7 @@ def totals_text(progress: Progress) -> str:
 
 
 def share_text(part: int, whole: int) -> str:
-    """Format a share, for example `` (40%)``. The percentage is rounded down, so that 100 % means that all is done."""
+    """Format a share, for example `` (40%)``. The percentage is rounded down, so that 100% means that all is done."""
     return f" ({100 * part // whole}%)" if whole else ""
 
 

@@ -5,7 +5,7 @@ Example::
     same_family_note("openai/gpt-4o", "openai/gpt-4o-mini")    # "the judge is of the same family (gpt) ..."
     calibrations(events, record)[0].useless             # no better than chance
     invalid_reasons({State.ERROR: 3, State.CORRECT: 97}, {"timeout": 3}, 100, 0.02, [])
-    # ("3 of 100 items failed (error or not_ready): above the allowed 2 %",)
+    # ("3 of 100 items failed (error or not_ready): above the allowed 2%",)
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ class JudgeCalibration:
     """the stored values: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
     prompt: str
     accepted_wrong: tuple[float | None, int, tuple[float, float]]
-    """(share of wrong answers that the judge accepts, number of wrong answers, 95 % interval of the share)"""
+    """(share of wrong answers that the judge accepts, number of wrong answers, 95% interval of the share)"""
     refused_right: tuple[float | None, int, tuple[float, float]]
-    """(share of right answers that the judge refuses, number of right answers, 95 % interval of the share)"""
+    """(share of right answers that the judge refuses, number of right answers, 95% interval of the share)"""
     unparsed: int
     """number of judge replies without a readable verdict"""
 
@@ -125,7 +125,7 @@ class JudgeCalibration:
     def useless(self) -> bool:
         """Return True if the judge may be no better than chance.
 
-        This is the case if the lower limit of Newcombe's 95 % interval of TPR - FPR is 0 or less, or if the judge has
+        This is the case if the lower limit of Newcombe's 95% interval of TPR - FPR is 0 or less, or if the judge has
         no readable verdicts.
         """
         (wrong, n_wrong, (_, wrong_high)), (refused, n_right, (_, refused_high)) = (
@@ -229,10 +229,10 @@ def invalid_reasons(
     reasons = [useless_judge] if useless_judge else []
     if lost and planned and ((failed + lost) / planned > max_error_rate or not n_scored(states)):
         also = f" and {failed} failed" if failed else ""
-        allowed = f"above the allowed {max_error_rate * 100:g} %" if n_scored(states) else "nothing can be concluded"
+        allowed = f"above the allowed {max_error_rate * 100:g}%" if n_scored(states) else "nothing can be concluded"
         reasons.append(f"{missing_verdicts(unscored, states, planned)}{also}: {allowed}")
     if planned and failed / planned > max_error_rate:
-        share = f"{max_error_rate * 100:g} %"
+        share = f"{max_error_rate * 100:g}%"
         what = "item(|s)" if epochs == 1 else "repeat(|s) of items"
         reasons.append(f"{failed} of {counted(planned, what)} failed (error or not_ready): above the allowed {share}")
     found = [probe for probe in deciding_probes(probes) if not probe.passed]

@@ -3,7 +3,7 @@
 Example::
 
     await outcome_texts(reader, report)
-    # ["bm25 answers 23 % of 160 questions right (95% interval 16 to 31 %). It finds evidence for 80 % ..."]
+    # ["bm25 answers 23% of 160 questions right (95% interval 16 to 31%). It finds evidence for 80% ..."]
 
 The providers oracle, no-memory, random and full-context are controls: they show the range of possible scores. They are
 ranked only if the run has no other provider.

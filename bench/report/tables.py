@@ -187,7 +187,7 @@ def _title(report: Report, job: JobReport) -> str:
     headline = job.headline
     between_clusters = headline is not None and headline.interval is not None and ONE_CLUSTER not in headline.note
     if record.cluster_by is not None and between_clusters:
-        parts.append(f"95 % intervals over {record.cluster_by} clusters")
+        parts.append(f"95% intervals over {record.cluster_by} clusters")
     return " | ".join(parts)
 
 

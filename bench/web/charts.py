@@ -225,7 +225,7 @@ def _progress_row(name: str, planned: int, steps: Steps, scale: Scale, end: floa
     last, ended = steps[-1]
     return ChartRow(
         name=name,
-        value=f"{100 * ended / planned:.0f} %",
+        value=f"{100 * ended / planned:.0f}%",
         about=f"{name}: {ended} of {counted(planned, 'item(|s)')} after {seconds(last)}",
         area=_area(planned, steps, scale, end),
     )

@@ -108,7 +108,7 @@ def _overall(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | 
         if (name := job["record"]["provider"]) in LINES and (value := one["value"]) is not None
     ]
     rows = [chart_value(job["name"], one) for job, one in jobs]
-    return intervals(rows, title=f"{title}, with 95 % intervals", lines=lines)
+    return intervals(rows, title=f"{title}, with 95% intervals", lines=lines)
 
 
 def _types(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | None:
@@ -146,7 +146,7 @@ def forest_chart(pair: ComparedPair) -> RowChart | None:
     Rows whose p values are corrected together are shown as one group.
     """
     rows = [row for row in pair["rows"] if row["delta"] is not None and _is_share(row)]
-    return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
+    return forest([_difference(row) for row in rows], title="A − B, with 95% intervals around no difference")
 
 
 def _is_share(row: ComparedRow) -> bool:
@@ -184,7 +184,7 @@ def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Sc
     bounds = {row["name"] for row, _ in known if row.get("bound")}
     about = f"{metric} ({kind})" if kind else metric
     return {
-        "values": intervals(measured, title=f"{about}, with 95 % intervals", lines=lines),
+        "values": intervals(measured, title=f"{about}, with 95% intervals", lines=lines),
         "by_latency": scatter(
             list(zip(names, times, values, strict=True)),
             title=f"{about} against latency",
@@ -211,7 +211,7 @@ def type_chart(rows: Sequence[BoardRow]) -> RowChart | None:
         for row in rows
         if (one := row["question_types"].get(label)) is not None
     ]
-    return intervals(measured, title="By question type, with 95 % intervals")
+    return intervals(measured, title="By question type, with 95% intervals")
 
 
 def _board_value(row: BoardRow, one: BoardMetric, group: str = "") -> ChartValue:

@@ -4,7 +4,7 @@
 
 Example::
 
-    number(0.23125), share(0.5)   # "0.2313", "50 %"
+    number(0.23125), share(0.5)   # "0.2313", "50%"
     scale = scale_from_zero(0.38)
     scale.at(0.2), scale.ticks[-1].text        # 50.0, "0.4"
 """
@@ -27,18 +27,18 @@ WORD_OR_REST = re.compile(r"\w+|\W+")
 def number(value: object, digits: int = 4) -> str:
     """Format a number; return a dash for anything else.
 
-    A float below 1,000 has ``digits`` decimals, a larger float has no decimals. Thousands are separated by spaces.
+    A float below 1,000 has ``digits`` decimals, a larger float has no decimals. Thousands are separated by commas.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NONE
     if isinstance(value, int):
-        return f"{value:,}".replace(",", " ")
-    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
+        return f"{value:,}"
+    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
 def share(part: object, digits: int = 0) -> str:
     """Format a share of 1 as a percentage."""
-    return f"{part * 100:.{digits}f} %" if isinstance(part, int | float) else NONE
+    return f"{part * 100:.{digits}f}%" if isinstance(part, int | float) else NONE
 
 
 def usd(value: object) -> str:
@@ -172,7 +172,7 @@ Text = Callable[[float], str]
 
 def plain(value: float) -> str:
     """Format a number as the text of a tick."""
-    return f"{value:.4g}" if value < 9_999.5 else f"{value:,.0f}".replace(",", " ")
+    return f"{value:.4g}" if value < 9_999.5 else f"{value:,.0f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

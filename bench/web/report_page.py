@@ -411,8 +411,8 @@ def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow
         return []
     share = (_value(best[0]) - floor) / (ceiling - floor)
     return [
-        f"Without a memory {metric} is {number(floor, 2)}, with all the evidence {number(ceiling, 2)}: "
-        f"{best[0]['name']} closes {100 * share:.0f} % of that gap."
+        f"Without a memory, {metric} is {number(floor, 2)}, with all the evidence {number(ceiling, 2)}: "
+        f"{best[0]['name']} closes {100 * share:.0f}% of that gap."
     ]
 
 
@@ -423,5 +423,5 @@ def _loss_sentences(row: ReportRow) -> list[str]:
     if not total:
         return []
     worst = sorted(lost, key=lambda one: -one["count"])[:2]
-    causes = [f"{100 * one['count'] / total:.0f} % {one['words']}" for one in worst]
+    causes = [f"{100 * one['count'] / total:.0f}% {one['words']}" for one in worst]
     return [f"Of {counted(total, 'item(|s)')} that {row['name']} lost: {', '.join(causes)}."]

@@ -157,7 +157,7 @@ def test_an_unscored_item_has_the_reason_of_its_evaluator(
 
 def test_the_note_of_an_invalid_job_names_its_most_common_failure_and_the_command(bench: Bench, failed: None) -> None:
     shown = bench("results", "r").stdout
-    assert "note: p: INVALID, 6 of 12 items failed (error or not_ready): above the allowed 2 %\n" in shown
+    assert "note: p: INVALID, 6 of 12 items failed (error or not_ready): above the allowed 2%\n" in shown
     assert (
         f"note: p: the most common failure, 5 times: timeout: {DOWN} (list all failures with: bench failures r)\n"
     ) in shown

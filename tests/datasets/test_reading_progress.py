@@ -70,7 +70,7 @@ def test_progress_is_one_line_per_tenth_without_a_terminal(
     lines = capsys.readouterr().err.splitlines()
     assert 10 <= len(lines) <= 16
     assert lines[0].startswith("reading mine: 0 of 0 MB, ")
-    assert lines[-1].startswith("checking mine: 3 of 3 corpora, 100 %")
+    assert lines[-1].startswith("checking mine: 3 of 3 corpora, 100%")
     quiet = global_flags.current.set(global_flags.Globals(quiet=True))
     console.show_reading()
     global_flags.current.reset(quiet)

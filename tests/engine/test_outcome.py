@@ -146,11 +146,11 @@ async def judged(plan: Plan, folder: Path, states: Mapping[State, int], *probes:
     ("errors", "rate", "invalid"),
     [
         (0, 0.02, None),
-        (1, 0.02, "1 of 10 items failed (error or not_ready): above the allowed 2 %"),
+        (1, 0.02, "1 of 10 items failed (error or not_ready): above the allowed 2%"),
         (1, 0.1, None),
-        (2, 0.1, "2 of 10 items failed (error or not_ready): above the allowed 10 %"),
+        (2, 0.1, "2 of 10 items failed (error or not_ready): above the allowed 10%"),
         (10, 1.0, None),
-        (1, 0.0, "1 of 10 items failed (error or not_ready): above the allowed 0 %"),
+        (1, 0.0, "1 of 10 items failed (error or not_ready): above the allowed 0%"),
     ],
 )
 async def test_a_job_is_invalid_above_max_error_rate(

@@ -33,12 +33,12 @@ def failed(count: int, planned: int, allowed: str) -> str:
         ({}, 100, 0.02, ()),
         ({State.CORRECT: 100}, 100, 0.02, ()),
         ({State.ERROR: 2}, 100, 0.02, ()),
-        ({State.ERROR: 3}, 100, 0.02, (failed(3, 100, "2 %"),)),
-        ({State.NOT_READY: 3}, 100, 0.02, (failed(3, 100, "2 %"),)),
-        ({State.ERROR: 1, State.NOT_READY: 2}, 100, 0.02, (failed(3, 100, "2 %"),)),
-        ({State.ERROR: 1}, 100, 0.0, (failed(1, 100, "0 %"),)),
+        ({State.ERROR: 3}, 100, 0.02, (failed(3, 100, "2%"),)),
+        ({State.NOT_READY: 3}, 100, 0.02, (failed(3, 100, "2%"),)),
+        ({State.ERROR: 1, State.NOT_READY: 2}, 100, 0.02, (failed(3, 100, "2%"),)),
+        ({State.ERROR: 1}, 100, 0.0, (failed(1, 100, "0%"),)),
         ({State.ERROR: 100}, 100, 1.0, ()),
-        ({State.ERROR: 1}, 3, 0.333, (failed(1, 3, "33.3 %"),)),
+        ({State.ERROR: 1}, 3, 0.333, (failed(1, 3, "33.3%"),)),
         ({State.INCORRECT: 100}, 100, 0.0, ()),
         ({State.UNSCORED: 50, State.UNSUPPORTED: 50}, 100, 0.0, ()),
         ({State.ERROR: 1}, 0, 0.02, ()),
@@ -83,13 +83,13 @@ def test_a_leak_names_both_namespaces() -> None:
 def test_with_epochs_each_repeat_counts() -> None:
     assert invalid_reasons({State.ERROR: 2}, {}, 100, 0.02, [], epochs=5) == ()
     assert invalid_reasons({State.ERROR: 3}, {}, 100, 0.02, [], epochs=5) == (
-        "3 of 100 repeats of items failed (error or not_ready): above the allowed 2 %",
+        "3 of 100 repeats of items failed (error or not_ready): above the allowed 2%",
     )
 
 
 def test_all_reasons_are_listed() -> None:
     found = invalid_reasons({State.ERROR: 9}, {"contaminated": 9}, 10, 0.02, [probe("a")])
-    assert found == (failed(9, 10, "2 %"), f"{FOREIGN}: {HELD}")
+    assert found == (failed(9, 10, "2%"), f"{FOREIGN}: {HELD}")
 
 
 @given(errors=st.integers(0, 50), late=st.integers(0, 50), more=st.integers(0, 50), allowed=st.floats(0, 1))

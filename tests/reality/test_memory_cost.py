@@ -102,7 +102,7 @@ async def test_tables_page_and_report_show_the_build_and_the_cost_per_question(
     assert "bm25: USD 0.00872 per correct answer; cheaper than full context from the first question" in shown
     await in_thread(bench, "results", "r1", "--html", "page.html")
     page = (world.workspace / "page.html").read_text()
-    assert found["text"] in page and f"{found['context_share'] * 100:.1f} % of the corpus" in page
+    assert found["text"] in page and f"{found['context_share'] * 100:.1f}% of the corpus" in page
     async with Reader.open(world.workspace / "checkpoints" / "r1") as reader:
         measured: Any = report_json(await fold(reader))["measured"]
     assert measured["jobs"][0]["memory_cost"] == found

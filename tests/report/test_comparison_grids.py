@@ -165,7 +165,7 @@ async def test_latencies_are_shown_in_ms_and_tokens_in_tokens(tmp_path: Path) ->
         job("y", fast, more={"tokens_context": many}, **changes),
     ]
     headline, exploratory = comparison_grids(await compared(tmp_path, *jobs))
-    assert headline.rows[0][:5] == ("latency_mean (ms)", "60", "2000", "1000", "+100.0 %")
+    assert headline.rows[0][:5] == ("latency_mean (ms)", "60", "2000", "1000", "+100.0%")
     assert exploratory.rows[0][0] == "tokens_context (tokens)" and exploratory.rows[0][4].startswith("-1529")
 
 

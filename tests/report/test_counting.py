@@ -201,18 +201,18 @@ VALIDITY: dict[str, tuple[list[ItemData], dict[str, object], tuple[str, ...]]] =
     "above the rate": (
         [item(n, State.ERROR if n < 2 else State.CORRECT) for n in range(50)],
         {},
-        ("2 of 50 items failed (error or not_ready): above the allowed 2 %",),
+        ("2 of 50 items failed (error or not_ready): above the allowed 2%",),
     ),
     "not ready counts too": (
         [item(0, State.NOT_READY, "not_ready"), *(item(n) for n in range(1, 10))],
         {},
-        ("1 of 10 items failed (error or not_ready): above the allowed 2 %",),
+        ("1 of 10 items failed (error or not_ready): above the allowed 2%",),
     ),
     "a rate of its own": ([item(0, State.ERROR), item(1)], {"rate": 0.5}, ()),
     "no failure allowed": (
         [item(0, State.ERROR), *(item(n) for n in range(1, 2000))][:100],
         {"rate": 0.0},
-        ("1 of 100 items failed (error or not_ready): above the allowed 0 %",),
+        ("1 of 100 items failed (error or not_ready): above the allowed 0%",),
     ),
     "what has not ended is no failure yet": ([item(0)], {"planned": 100}, ()),
     "unsupported and unscored are no failures": ([item(0, State.UNSUPPORTED), item(1, State.UNSCORED)], {}, ()),
@@ -305,7 +305,7 @@ async def test_max_error_rate_of_the_last_resume_applies(tmp_path: Path) -> None
         await journal.record_resume({"operation": {"max_error_rate": 0.1}})
     async with Reader.open(folder) as reader:
         (job,) = (await fold(reader)).jobs
-    assert job.invalid == ("1 of 2 items failed (error or not_ready): above the allowed 10 %",)
+    assert job.invalid == ("1 of 2 items failed (error or not_ready): above the allowed 10%",)
 
 
 async def test_calls_of_one_role_in_several_phases_are_summed(tmp_path: Path) -> None:

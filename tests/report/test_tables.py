@@ -145,7 +145,7 @@ def test_the_title_shows_selection_track_state_and_clusters() -> None:
     of = {"selection": {"limit": 20, "items": ["a", "b"]}, "track": "vendor", "cluster_by": "corpus"}
     (grid,) = overview(report(job(of=of), status=RunState.PAUSED))
     assert grid.title == (
-        "facts 1 | k=10 | limit=20, items=a b | partial (paused) | track vendor | 95 % intervals over corpus clusters "
+        "facts 1 | k=10 | limit=20, items=a b | partial (paused) | track vendor | 95% intervals over corpus clusters "
         "| models: acme/m1"
     )
     (grid,) = overview(report(job(of={"cluster_by": "corpus"}, metrics=(measured(interval=None),))))

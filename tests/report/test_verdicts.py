@@ -90,7 +90,7 @@ def test_a_p_equal_to_alpha_is_not_a_finding() -> None:
     ("changes", "value", "text"),
     [
         ({}, 0.15, "+0.15"), ({}, -0.00001, "0"), ({}, 0.0, "0"), ({"unit": "ms"}, 12.0, "+12.00 ms"),
-        ({"is_ratio": True}, 0.195, "+19.5 %"), ({"is_ratio": True}, 154.04, "+15404 %"), ({}, None, "not known"),
+        ({"is_ratio": True}, 0.195, "+19.5%"), ({"is_ratio": True}, 154.04, "+15404%"), ({}, None, "not known"),
     ],
 )  # fmt: skip
 def test_difference_text_has_sign_unit_and_few_digits(
@@ -128,7 +128,7 @@ async def test_the_conclusion_without_a_finding_names_the_detectable_difference(
     (pair,) = (await compared(tmp_path, GOOD, NEAR)).comparisons
     (text,) = conclusion_sentences(pair)
     assert text.startswith("Neither side can be called better on accuracy: ")
-    assert "would be detected with a power of 80 %" in text
+    assert "would be detected with a power of 80%" in text
 
 
 async def test_the_conclusion_shows_the_adjusted_p_if_it_differs(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ async def test_a_failure_in_one_of_three_repeats_fails_no_item_but_makes_the_job
     outcome, live = await run(world, epochs=3, concurrency=1)
     job = await job_equal_in_every_output(world, outcome, live)
     assert (job["counts"], job["n_failed_repeats"], job["error_kinds"]) == ({"correct": 8}, 8, {})
-    assert job["invalid"] == ["8 of 24 repeats of items failed (error or not_ready): above the allowed 2 %"]
+    assert job["invalid"] == ["8 of 24 repeats of items failed (error or not_ready): above the allowed 2%"]
     assert "8 of 24 repeats failed; an item counts as failed if all of its repeats failed" in job["notes"]
     assert outcome.exit_code == 4
     assert outcome.resume == f"bench run --resume {outcome.run_id}", "eight repeats failed"
@@ -127,7 +127,7 @@ async def test_an_item_fails_once_if_all_its_repeats_failed(world_of: Worlds) ->
     outcome, live = await run(world, epochs=3)
     job = await job_equal_in_every_output(world, outcome, live)
     assert (job["counts"], job["error_kinds"]) == ({"correct": 7, "error": 1}, {"rejected": 1})
-    assert job["invalid"] == ["3 of 24 repeats of items failed (error or not_ready): above the allowed 2 %"]
+    assert job["invalid"] == ["3 of 24 repeats of items failed (error or not_ready): above the allowed 2%"]
     assert outcome.exit_code == 4
 
 

@@ -268,7 +268,7 @@ def test_ratio_beyond_a_double_is_None() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(-1.0, 800.0), (-50.0, -45.0)])
 def test_an_unbounded_or_empty_interval_of_ratios_is_None(low: float, high: float) -> None:
-    """The end is beyond a double, or both ends round to -100 %."""
+    """The end is beyond a double, or both ends round to -100%."""
     assert ratio_interval(Interval(low=low, high=high, level=0.95, method="t")) is None
 
 

@@ -93,9 +93,9 @@ def test_jobs_with_the_same_benchmark_and_headline_share_a_chart_sorted_by_value
     )["accuracy"]  # fmt: skip
     # benchmarks differ, so the name of a job contains its benchmark
     assert [(chart.title, [row.name for row in chart.rows]) for chart in found] == [
-        ("facts: accuracy, with 95 % intervals", ["b facts", "a facts"]),
-        ("facts: mrr, with 95 % intervals", ["c facts"]),
-        ("tales: accuracy, with 95 % intervals", ["d tales"]),
+        ("facts: accuracy, with 95% intervals", ["b facts", "a facts"]),
+        ("facts: mrr, with 95% intervals", ["c facts"]),
+        ("tales: accuracy, with 95% intervals", ["d tales"]),
     ]
 
 
@@ -124,7 +124,7 @@ def test_latency_and_progress_charts_contain_only_jobs_with_times() -> None:
         "Search latency (network and provider, without queue and limiter): how many, and the median as a line"
     ]
     assert [row.name for row in found["latency"][0].rows] == ["a"]
-    assert [row.value for row in found["progress"][0].rows] == ["100 %"]
+    assert [row.value for row in found["progress"][0].rows] == ["100%"]
 
 
 # ------------------------------------------------------------------------------ the board
@@ -144,7 +144,7 @@ def test_leaderboard_charts_show_value_latency_and_cost() -> None:
     found = board_charts([row("a", 0.5), row("b", 0.75, ms=4.0, cost="2")], "")
     values, latency, cost = found["values"], found["by_latency"], found["by_cost"]
     assert isinstance(values, RowChart) and isinstance(latency, Scatter) and isinstance(cost, Scatter)
-    assert values.title == "accuracy, with 95 % intervals" and [one.name for one in values.rows] == ["a", "b"]
+    assert values.title == "accuracy, with 95% intervals" and [one.name for one in values.rows] == ["a", "b"]
     assert (latency.title, latency.takes) == (
         "accuracy against latency",
         "median search latency (network and provider), ms",
@@ -163,7 +163,7 @@ def test_leaderboard_charts_omit_rows_without_the_selected_question_type() -> No
     rows = [row("a", 0.5, temporal=0.25), row("b", 0.75), row("c", None)]
     found = board_charts(rows, "temporal")["values"]
     assert isinstance(found, RowChart)
-    assert found.title == "accuracy (temporal), with 95 % intervals" and [one.name for one in found.rows] == ["a"]
+    assert found.title == "accuracy (temporal), with 95% intervals" and [one.name for one in found.rows] == ["a"]
     assert [ranking_metric(one, "temporal") is None for one in rows] == [False, True, True]
     assert [ranking_metric(one, "") is None for one in rows] == [False, False, True]
     assert board_charts(rows, "nope") == {"values": None, "by_latency": None, "by_cost": None}

@@ -103,6 +103,6 @@ def test_progress_is_drawn_as_steps_up_to_the_last_ended_item() -> None:
     chart = progress_chart([("a", 100, [(60.0, 50), (3600.0, 51), (7200.0, 100)]), ("b", 100, [])], title="t")
     assert chart is not None
     (row,) = chart.rows
-    assert row.value == "100 %" and row.area.startswith("M0 100H") and row.area.endswith("V100Z")
+    assert row.value == "100%" and row.area.startswith("M0 100H") and row.area.endswith("V100Z")
     assert [tick.text for tick in chart.ticks] == ["0", "0.5 h", "1 h", "1.5 h", "2 h"]
     assert progress_chart([("b", 100, [])], title="t") is None

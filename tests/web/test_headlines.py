@@ -76,7 +76,7 @@ async def test_a_run_whose_items_all_failed_is_shown_as_invalid_not_complete(tmp
 async def test_an_invalid_job_shows_the_reason_and_its_most_frequent_failure(workspace: Path) -> None:
     async with visiting(workspace) as visit:
         text = plain(await text_of(visit, "/runs/r1"))
-    assert "12 of 12 items failed (error or not_ready): above the allowed 2 %" in text
+    assert "12 of 12 items failed (error or not_ready): above the allowed 2%" in text
     assert "The most frequent, 12 times: acme.search -&gt; 500." in text
 
 

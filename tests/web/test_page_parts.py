@@ -104,9 +104,9 @@ def test_visible_shows_codes_of_hidden_characters_and_keeps_tabs_and_newlines() 
 
 
 NUMBERS = {
-    "1,234": (1234, "1 234"), "zero": (0, "0"), "share": (0.23125, "0.2313"), "large": (123456.7, "123 457"),
+    "1,234": (1234, "1,234"), "zero": (0, "0"), "share": (0.23125, "0.2313"), "large": (123456.7, "123,457"),
     "true": (True, "–"), "none": (None, "–"), "text": ("7", "–"), "negative": (-0.5, "-0.5000"),
-    "edge": (1000.0, "1 000"),
+    "edge": (1000.0, "1,000"),
 }  # fmt: skip
 
 
@@ -118,7 +118,7 @@ def test_number_rounds_and_groups_digits_and_shows_a_dash_for_other_values(case:
 
 @each_row(
     ("value", "shown"),
-    [(0.5, "50 %"), (0, "0 %"), (1, "100 %"), (None, "–"), ("x", "–"), (0.005, "0 %"), (0.126, "13 %")],
+    [(0.5, "50%"), (0, "0%"), (1, "100%"), (None, "–"), ("x", "–"), (0.005, "0%"), (0.126, "13%")],
 )
 def test_share_shows_a_percentage(value: object, shown: str) -> None:
     assert text.share(value) == shown
@@ -364,8 +364,8 @@ def test_admit_accepts_settings_of_the_form(case: str) -> None:
         (12.5, "12.5"),
         (2500.0, "2500"),
         (9999.4, "9999"),
-        (9999.6, "10 000"),
-        (12345.0, "12 345"),
+        (9999.6, "10,000"),
+        (12345.0, "12,345"),
     ],
 )
 def test_plain_writes_ticks_without_scientific_notation(value: float, shown: str) -> None:
@@ -403,7 +403,7 @@ def test_scatter_shortens_long_labels_and_keeps_full_names_in_the_description() 
     chart = scatter([(name, 12_345.0, 0.5), ("b", 1.0, 0.25)], title="t", takes="ms")
     assert chart is not None and chart.logarithmic
     point = next(one for one in chart.points if one.label != "b")
-    assert point.label == "x" * (LABEL_CHARS - 1) + "…" and point.about == f"{name}: 0.5000 at 12 345"
+    assert point.label == "x" * (LABEL_CHARS - 1) + "…" and point.about == f"{name}: 0.5000 at 12,345"
 
 
 def test_the_frontier_path_goes_in_steps_from_the_cheapest_point() -> None:

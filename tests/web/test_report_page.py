@@ -43,8 +43,8 @@ async def test_the_summary_names_the_best_system_with_interval_p_value_and_gap(w
         text = plain(await text_of(visit, "/report/r1"))
     assert f"{LONG} has the best accuracy: 0.67" in text and "0.17 ahead of bm25" in text
     assert "Compared item by item: " in text and "p = " in text
-    assert "Without a memory accuracy is 0.08, with all the evidence 0.92" in text
-    assert "closes 70 % of that gap" in text and "INVALID, without a number: flaky" in text
+    assert "Without a memory, accuracy is 0.08, with all the evidence 0.92" in text
+    assert "closes 70% of that gap" in text and "INVALID, without a number: flaky" in text
 
 
 async def test_the_report_names_ties_losses_and_shared_notes(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ async def test_per_day_traffic_has_a_price_if_calls_have_one(tmp_path: Path) -> 
     await write_run(tmp_path, "r1", [(record("x", **NAMES), priced)])
     async with visiting(tmp_path) as visit:
         text = plain(await text_of(visit, "/report/r1?per_day=1000"))
-    assert "10.00" in text and "1 000 questions a day cost per month (30 days): x USD 300.00" in text
+    assert "10.00" in text and "1,000 questions a day cost per month (30 days): x USD 300.00" in text
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")

@@ -183,7 +183,7 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
 
 
 class _DownloadProgress:
-    """The progress of a download on stderr: one line per 10 %, or one line per 100 MB if the size is unknown."""
+    """The progress of a download on stderr: one line per 10%, or one line per 100 MB if the size is unknown."""
 
     def __init__(self) -> None:
         self._tenth = -1

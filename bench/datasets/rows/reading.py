@@ -39,7 +39,7 @@ class ReadingProgress:
         left = self.seconds * (self.total - self.done) / max(self.done, 1)
         share = 100 * self.done // max(self.total, 1)
         return (
-            f"{self.what}: {self.done // scale:,} of {self.total // scale:,} {self.unit}, {share} %, {left:,.0f} s left"
+            f"{self.what}: {self.done // scale:,} of {self.total // scale:,} {self.unit}, {share}%, {left:,.0f} s left"
         )
 
 

@@ -94,7 +94,7 @@ def percent_text(value: float, *, sign: bool = False) -> str:
     """Format a relative difference (ratio minus 1) as a percentage."""
     percent = value * 100
     digits = 0 if abs(percent) >= WHOLE_PERCENT else 1
-    return f"{percent:{'+' if sign else ''}.{digits}f} %"
+    return f"{percent:{'+' if sign else ''}.{digits}f}%"
 
 
 # ------------------------------------------------------------------------ one sentence
@@ -174,7 +174,7 @@ def _undetected_text(row: ComparisonRow) -> str:
     if row.mde is None:
         return f"; {no_spread_text(row)}" if has_no_spread(row) else ""
     uncorrected = "" if row.p_adjusted == row.found.p else ", before the correction"
-    return f"; a difference of {difference_text(row, row.mde)} would be detected with a power of 80 %{uncorrected}"
+    return f"; a difference of {difference_text(row, row.mde)} would be detected with a power of 80%{uncorrected}"
 
 
 def _smallest_p_text(row: ComparisonRow) -> str:

@@ -231,11 +231,11 @@ def _exploratory_grid(one: PairComparison, found: Comparisons) -> Grid:
 FINDING = "difference"
 DIFFERENCES = 10
 """absolute value below which a difference without a unit is shown with four decimals"""
-HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
+HEAD = ("metric", "n", "A", "B", "A - B", "95% interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
 RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
 LEGEND = (
     "A/B/tie: number of items on which A is higher, B is higher, or neither; "
-    "MDE: the smallest difference that would be detected with a power of 80 %, before the correction"
+    "MDE: the smallest difference that would be detected with a power of 80%, before the correction"
 )
 
 

@@ -309,7 +309,7 @@ def ranked_by_type(table: RankingTable, question_type: str) -> RankingTable:
 
 
 def rank_spreads(table: RankingTable) -> list[tuple[int, int] | None]:
-    """Return the best and worst possible rank of each row, from the 95 % intervals.
+    """Return the best and worst possible rank of each row, from the 95% intervals.
 
     Two rows have different ranks only if their intervals do not overlap. The entry of a control, or of
     a row without an interval, is None.
