@@ -16,7 +16,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -40,22 +40,6 @@ SHOWN_WAIT_S = 2.0
 """shortest wait for an index that is shown, because most indexes are ready after a moment"""
 
 
-class Display(Protocol):
-    """An observer of the engine. During a run, its ``tick`` is also called every ``every_s`` seconds."""
-
-    every_s: float
-
-    def launched(self, progress: Progress) -> None: ...
-
-    def stopping(self, reason: Stop, in_flight: int) -> None: ...
-
-    def finished(self, outcome: Outcome) -> None: ...
-
-    def tick(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 def display_for(flags: Globals) -> Display:
     """Return the display that the global flags select.
 
@@ -64,7 +48,7 @@ def display_for(flags: Globals) -> Display:
     if flags.json or flags.display == "json":
         return JsonDisplay()
     if flags.display == "none" or flags.quiet:
-        return QuietDisplay()
+        return Display()
     if flags.display == "live" or (flags.display == "auto" and console.is_terminal(sys.stderr)):
         return LiveDisplay(color=console.has_color(sys.stderr))
     return PlainDisplay()
@@ -139,35 +123,17 @@ def cost_text(progress: Progress) -> str:
     return f"at least {text}" if progress.unknown_costs else text
 
 
-class QuietDisplay:
-    """A display that prints a message only if the run is stopped."""
+class Display:
+    """An observer of the engine that prints a message only if the run is stopped. The other displays extend it."""
 
     every_s = PLAIN_EVERY_S
-
-    def launched(self, progress: Progress) -> None: ...
-
-    def stopping(self, reason: Stop, in_flight: int) -> None:
-        console.note(stop_text(reason, in_flight))
-
-    def finished(self, outcome: Outcome) -> None: ...
-
-    def tick(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class PlainDisplay:
-    """Plain lines without escape codes: some lines at the start of the run, then one line every ten seconds."""
-
-    every_s = PLAIN_EVERY_S
+    """seconds between two calls of ``tick``"""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
 
     def launched(self, progress: Progress) -> None:
         self._progress = progress
-        for text in launch_text(progress):
-            console.note(text)
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
         console.note(stop_text(reason, in_flight))
@@ -176,27 +142,35 @@ class PlainDisplay:
         self.tick()
 
     def tick(self) -> None:
+        """Show the progress of the run."""
+
+    def close(self) -> None:
+        """End the display; called after the run, also after an error."""
+
+
+class PlainDisplay(Display):
+    """Plain lines without escape codes: some lines at the start of the run, then one line every ten seconds."""
+
+    def launched(self, progress: Progress) -> None:
+        super().launched(progress)
+        for text in launch_text(progress):
+            console.note(text)
+
+    def tick(self) -> None:
         if self._progress is not None:
             while self._progress.events:
                 console.note(self._progress.events.popleft())
             console.note(totals_text(self._progress))
 
-    def close(self) -> None: ...
 
-
-class JsonDisplay:
+class JsonDisplay(Display):
     """Events on stdout, as one JSON object per line: launch, progress and stopping.
 
     The command itself prints the event ``done``.
     """
 
-    every_s = PLAIN_EVERY_S
-
-    def __init__(self) -> None:
-        self._progress: Progress | None = None
-
     def launched(self, progress: Progress) -> None:
-        self._progress = progress
+        super().launched(progress)
         jobs = [
             {
                 "benchmark": job.benchmark,
@@ -212,10 +186,7 @@ class JsonDisplay:
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
         console.json_line({"event": "stopping", "reason": str(reason), "in_flight": in_flight})
-        console.note(stop_text(reason, in_flight))
-
-    def finished(self, outcome: Outcome) -> None:
-        self.tick()
+        super().stopping(reason, in_flight)
 
     def tick(self) -> None:
         progress = self._progress
@@ -241,8 +212,6 @@ class JsonDisplay:
             }
         )
 
-    def close(self) -> None: ...
-
 
 EVERY_S = 0.25
 BAR_CELLS = 8
@@ -251,14 +220,14 @@ COLUMNS_FOR_BARS = 110
 BARS = (Phase.INGEST, Phase.SEARCH, Phase.ANSWER)
 
 
-class LiveDisplay:
+class LiveDisplay(Display):
     """A table of jobs on stderr that is redrawn in place."""
 
     every_s = EVERY_S
 
     def __init__(self, *, color: bool) -> None:
+        super().__init__()
         self._color = color
-        self._progress: Progress | None = None
         self._live: Live | None = None
 
     def launched(self, progress: Progress) -> None:
@@ -267,16 +236,13 @@ class LiveDisplay:
 
         for text in launch_text(progress):
             console.note(text)
-        self._progress = progress
+        super().launched(progress)
         screen = Console(file=sys.stderr, no_color=not self._color, force_terminal=True)
         self._live = Live(self._picture(progress), console=screen, auto_refresh=False, transient=True)
         self._live.start()
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
         self._show_line(stop_text(reason, in_flight))
-
-    def finished(self, outcome: Outcome) -> None:
-        self.tick()
 
     def tick(self) -> None:
         if self._live is None or self._progress is None:

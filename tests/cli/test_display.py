@@ -20,10 +20,10 @@ from bench.cli import run_display as live
 from bench.cli.commands.schema import schema_of
 from bench.cli.global_flags import Globals, current
 from bench.cli.run_display import (
+    Display,
     JsonDisplay,
     LiveDisplay,
     PlainDisplay,
-    QuietDisplay,
     bar_text,
     column_names,
     display_for,
@@ -88,13 +88,13 @@ def flags(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ({}, True, LiveDisplay),
         ({"display": "plain"}, True, PlainDisplay),
         ({"display": "live"}, False, LiveDisplay),
-        ({"display": "none"}, True, QuietDisplay),
+        ({"display": "none"}, True, Display),
         ({"display": "json"}, True, JsonDisplay),
         ({"json": True}, True, JsonDisplay),
         ({"json": True, "display": "none"}, True, JsonDisplay),
         ({"json": True, "quiet": True}, False, JsonDisplay),
-        ({"quiet": True}, True, QuietDisplay),
-        ({"quiet": True, "display": "live"}, True, QuietDisplay),
+        ({"quiet": True}, True, Display),
+        ({"quiet": True, "display": "live"}, True, Display),
     ],
 )
 def test_the_display_follows_the_flags_and_otherwise_the_kind_of_stream(
@@ -176,7 +176,7 @@ def test_the_totals_text_is_one_line_with_progress_cost_and_eta() -> None:
 
 
 def test_the_quiet_display_prints_only_the_stop_text(capsys: Capture) -> None:
-    quiet = QuietDisplay()
+    quiet = Display()
     quiet.launched(progress(job()))
     quiet.tick()
     quiet.stopping(Stop.SIGINT, 1)
@@ -231,7 +231,7 @@ def test_the_json_display_prints_the_stop_text_to_stderr(capsys: Capture) -> Non
 # ------------------------------------------------------------------------- follow
 
 
-class Counting(QuietDisplay):
+class Counting(Display):
     every_s = 0.001
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bench.cli.run_display import JsonDisplay, PlainDisplay, QuietDisplay
+from bench.cli.run_display import Display, JsonDisplay, PlainDisplay
 from bench.engine import Progress, SilentObserver, execute
 from bench.errors import BenchError
 from bench.journal import RunState
@@ -263,7 +263,7 @@ async def test_T1_a_run_whose_stderr_is_a_file_writes_a_plain_line_every_ten_sec
 
 
 def test_T1_every_display_without_a_table_reports_every_ten_seconds() -> None:
-    assert {one.every_s for one in (PlainDisplay, JsonDisplay, QuietDisplay)} == {10.0}
+    assert {one.every_s for one in (PlainDisplay, JsonDisplay, Display)} == {10.0}
 
 
 @pytest.mark.parametrize("variables", [{"CI": "true"}, {"TERM": "dumb"}])
