@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -28,7 +29,8 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
     scores (0 to 1); the number of items that are needed to detect this difference is also shown.
     """
     found = estimate(plan)
-    powers = [] if detect is None else [_power(one, detect) for one in _benchmarks(plan)]
+    benchmarks = {lane.benchmark.name: lane.benchmark for lane in plan.lanes}
+    powers = [] if detect is None else [_power(one, detect) for one in benchmarks.values()]
     if current.get().json:
         console.json_value(
             _json(plan, found, flags, unset)
@@ -39,7 +41,7 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
     if detect is not None:
         _show_powers(powers, detect)
     _show_traffic(found)
-    _show_settings(plan, flags)
+    console.table(("setting", "value", "from"), settings(plan, flags), title="settings")
     least = "" if found.least_s is None else f", at least {_seconds(found.least_s)}"
     console.line(f"items {found.items}, calls {found.calls}{least}")
     console.line(f"builds {found.builds} (ingests), searches {found.searches}")
@@ -51,10 +53,6 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
         console.line(f"note: {text}")
     if unset:
         console.line(f"note: bench run needs variables that are not set: {', '.join(unset)}")
-
-
-def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
-    return list({lane.benchmark.name: lane.benchmark for lane in plan.lanes}.values())
 
 
 class PlannedPower(NamedTuple):
@@ -120,10 +118,6 @@ def _cache_text(plan: Plan) -> str:
     )
 
 
-def _serial_text(lane: Lane) -> str:
-    return ", one corpus at a time (scoping: single)" if lane.provider.config.scoping.single else ""
-
-
 def _show_jobs(plan: Plan) -> None:
     rows = [
         (
@@ -160,17 +154,14 @@ def _shared_value_text(name: str, value: str) -> str:
 
 
 def _method_text(lane: Lane) -> str:
-    batch = f"{_batch_text(lane)}{_serial_text(lane)}"
-    return f"k={lane.benchmark.k}, one memory per {lane.unit}{batch}{_shared_text(lane)}"
-
-
-def _shared_text(lane: Lane) -> str:
-    return f", searches the ingest of {lane.shares}" if lane.shares else ""
-
-
-def _batch_text(lane: Lane) -> str:
-    """Format the number of memories per add call. Return "" for a built-in provider, which makes no calls."""
-    return "" if lane.provider.built_in is not None else f", {batch_of(lane)} per add"
+    parts = [f"k={lane.benchmark.k}, one memory per {lane.unit}"]
+    if lane.provider.built_in is None:  # a built-in provider makes no calls
+        parts.append(f"{batch_of(lane)} per add")
+    if lane.provider.config.scoping.single:
+        parts.append("one corpus at a time (scoping: single)")
+    if lane.shares:
+        parts.append(f"searches the ingest of {lane.shares}")
+    return ", ".join(parts)
 
 
 def _show_traffic(found: Estimate) -> None:
@@ -195,11 +186,6 @@ def _seconds(time_s: float | None) -> str:
     if time_s is None:
         return "-"
     return f"{time_s:.0f} s" if time_s >= 10 or time_s == 0 else f"{time_s:.2g} s"
-
-
-def _show_settings(plan: Plan, flags: RunFlags) -> None:
-    rows = [(name, value, origin) for name, value, origin in settings(plan, flags)]
-    console.table(("setting", "value", "from"), rows, title="settings")
 
 
 def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
@@ -259,15 +245,7 @@ def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) ->
             for job in lane.jobs
         ],
         "endpoints": [
-            {
-                "endpoint": one.endpoint,
-                "calls": one.calls,
-                "tokens_in": one.tokens_in,
-                "tokens_out": one.tokens_out,
-                "cost_usd": None if one.cost_usd is None else str(one.cost_usd),
-                "rate_per_s": one.rate_per_s,
-                "least_s": one.least_s,
-            }
+            {**asdict(one), "cost_usd": None if one.cost_usd is None else str(one.cost_usd), "least_s": one.least_s}
             for one in found.endpoints
         ],
         "settings": [{"name": name, "value": value, "from": origin} for name, value, origin in settings(plan, flags)],

@@ -51,14 +51,14 @@ async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
 
 def replace_text(path: Path, text: str) -> None:
     """Write a text to ``path`` atomically: the file is never seen with partial content."""
-    with _replacing(path) as sink:
+    with replacing(path) as sink:
         sink.write(text)
 
 
 async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
     """Write lines to ``path`` atomically; return the number of lines."""
     count = 0
-    with _replacing(path) as sink:
+    with replacing(path) as sink:
         async for line in lines:
             sink.write(line + "\n")
             count += 1
@@ -66,8 +66,8 @@ async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[TextIO]:
-    """Open a temporary file that replaces ``path`` when the `with` block ends without an error.
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Open a temporary file that replaces ``path`` when the ``with`` block ends without an error.
 
     An OSError in the block names ``path``.
     """

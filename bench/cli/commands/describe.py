@@ -70,23 +70,12 @@ def selection_of(flags: SelectionFlags) -> Selection:
         UsageError: the flag ``--shard`` is malformed.
     """
     from bench.config.run import RunRequest
-    from bench.datasets import Selection
     from bench.plan.benchmark import filters_of
 
     request = RunRequest.combine(None, given_flags(flags))
-    filters = filters_of(request)
     shard = tuple(int(part) for part in request.shard.split("/")) if request.shard else None
-    return Selection(
-        start=request.start,
-        end=request.end,
-        shard=(shard[0], shard[1]) if shard else None,
-        items=filters.items,
-        items_of=filters.items_of,
-        question_types=filters.question_types,
-        sample=filters.sample,
-        per_type=filters.per_type,
-        seed=filters.seed,
-        limit=filters.limit,
+    return replace(
+        filters_of(request), start=request.start, end=request.end, shard=(shard[0], shard[1]) if shard else None
     )
 
 

@@ -235,22 +235,9 @@ def failures(
     return 0
 
 
-def _inspect() -> FolderExport:
-    from bench.report.exports.inspect_log import export_inspect
-
-    return export_inspect
-
-
-def _records() -> FolderExport:
-    from bench.report.exports.eval_record import export_records
-
-    return export_records
-
-
-FolderExport = Callable[[Reader, Path], Awaitable[dict[str, int]]]
 ExportFormat = Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json", "otlp", "inspect", "every-eval-ever"]
-JOB_FILES = {"inspect": _inspect, "every-eval-ever": _records}
-"""format with one or two files per job -> function that imports the exporter of this format"""
+JOB_FILES = ("inspect", "every-eval-ever")
+"""formats with one or two files per job"""
 
 
 def export(
@@ -301,7 +288,7 @@ def export(
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
         return _report_export(run_id, format, output, files=files)
     if format in JOB_FILES:
-        written = read_run(run_id, lambda reader: JOB_FILES[format]()(reader, Path(output)))
+        written = read_run(run_id, lambda reader: _job_writer(format)(reader, Path(output)))
         for name, count in written.items():
             console.note(f"{name}: {counted(count, 'item(|s)')}")
         return _report_export(run_id, format, output, files=list(written))
@@ -359,15 +346,23 @@ def _writer(form: str) -> Callable[[Reader, TextIO], Awaitable[int]]:
     return lambda reader, sink: export_rows(reader, form, sink)
 
 
+def _job_writer(form: str) -> Callable[[Reader, Path], Awaitable[dict[str, int]]]:
+    """Return the function that writes the files of each job to a folder, in a format of ``JOB_FILES``."""
+    if form == "inspect":
+        from bench.report.exports.inspect_log import export_inspect
+
+        return export_inspect
+    from bench.report.exports.eval_record import export_records
+
+    return export_records
+
+
 def _to_file(run_id: str, form: str, path: Path) -> int:
+    from bench.report.result_files import replacing
+
     write = _writer(form)
-    part = path.with_name(path.name + ".part")
     try:
-        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:
-            count = read_run(run_id, lambda reader: write(reader, sink))
-        part.replace(path)
+        with replacing(path) as sink:
+            return read_run(run_id, lambda reader: write(reader, sink))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}", hint="name a file that can be written") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return count
