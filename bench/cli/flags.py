@@ -26,7 +26,8 @@ def has_value(_type: object, values: object) -> None:
         raise ValueError("needs a value")
 
 
-Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=(), validator=has_value)]
+SEVERAL = Parameter(consume_multiple=True, negative=(), validator=has_value)
+Many = Annotated[list[str] | None, SEVERAL]
 Maybe = Annotated[str | None, Parameter()]
 
 
@@ -51,6 +52,7 @@ def whole_numbers(_type: object, tokens: Sequence[Token]) -> list[int]:
 
 Whole = Annotated[int | None, Parameter(converter=whole_number)]
 Switch = Annotated[bool | None, Parameter(negative=())]
+Toggle = Annotated[bool, Parameter(negative=())]
 
 
 ITEMS = Group("Which items", sort_key=2)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from bench.errors import ConfigError, UsageError
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 Kind = Literal["benchmarks", "providers", "models", "runs"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _LISTED_KEYS = frozenset({"name", "aliases", "tags", "displayName", "display_name", "description"})
 _KEY = re.compile(r"([A-Za-z_]\w*) *:(?= |$) *(.*?) *")

@@ -21,7 +21,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.commands.status import folder_of
-from bench.cli.flags import Many
+from bench.cli.flags import Many, Toggle
 from bench.cli.global_flags import current
 from bench.errors import BenchError, JournalError, Locked, UsageError
 from bench.journal import Reader
@@ -39,7 +39,7 @@ def clean(
     /,
     *,
     older_than: str | None = None,
-    orphans: Annotated[bool, Parameter(negative=())] = False,
+    orphans: Toggle = False,
     moved: Many = None,
     forget: Many = None,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,

@@ -9,7 +9,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import Many, run_or_newest, split_values
+from bench.cli.flags import Many, Toggle, run_or_newest, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from bench.report.comparison.sides import Side
 
 GATE_FAILED = 4
-Switch = Annotated[bool, Parameter(negative=())]
 
 
 def compare(
@@ -26,9 +25,9 @@ def compare(
     benchmark: str | None = None,
     providers: Annotated[Many, Parameter(name=["--providers", "--provider"])] = None,
     metric: Annotated[Many, Parameter(name=["--metric", "--metrics"])] = None,
-    markdown: Switch = False,
+    markdown: Toggle = False,
     fail_on_regression: Many = None,
-    force: Switch = False,
+    force: Toggle = False,
 ) -> int:
     """Compare two or more providers or runs, paired by item, and test the differences. All must be comparable.
 
@@ -127,8 +126,8 @@ def leaderboard(
     *,
     view: Literal["overall", "benchmark", "type", "provider", "model"] = "benchmark",
     benchmark: Annotated[Many, Parameter(name=["--benchmark", "--benchmarks"])] = None,
-    markdown: Switch = False,
-    csv: Switch = False,
+    markdown: Toggle = False,
+    csv: Toggle = False,
     html: Path | None = None,
 ) -> int:
     """Show all comparable results: the newest complete valid run of each provider with its models.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
-from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import SelectionFlags, given_flags
+from bench.cli.flags import SelectionFlags, Toggle, given_flags
 from bench.cli.global_flags import current
 from bench.config.catalog import Catalog
 from bench.errors import UsageError
@@ -20,13 +19,11 @@ if TYPE_CHECKING:
     from bench.datasets import Selection
     from bench.scalars import Json
 
-Switch = Annotated[bool, Parameter(negative=())]
-
 
 def describe(
     name: str,
     *,
-    memories: Switch = False,
+    memories: Toggle = False,
     selection: SelectionFlags | None = None,
 ) -> int:
     """Describe a benchmark, provider, metric or run: what it is, what its numbers mean and what it needs.

@@ -8,14 +8,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.commands.rescore import prompt_names
-from bench.cli.flags import Many, split_values
+from bench.cli.flags import Many, Toggle, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.visible import counted
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 MIN_JUDGES_AND_PROMPTS = 2
 UNKNOWN = "unknown"
-Switch = Annotated[bool, Parameter(negative=())]
 RECEIPT = "bench.receipt/1"
 
 
@@ -67,7 +65,7 @@ def dispute(
     judge_model: Many = None,
     judge_prompt: Many = None,
     benchmark: str | None = None,
-    markdown: Switch = False,
+    markdown: Toggle = False,
     html: Path | None = None,
 ) -> int:
     """Judge the same answers with two or more judges and judge prompts, and show how the score depends on them.

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import anyio
-from cyclopts import Parameter
 
 from bench.cli import console, signals
+from bench.cli.flags import Toggle
 from bench.cli.global_flags import current
 from bench.visible import counted
 
@@ -34,7 +34,7 @@ def doctor(
     provider: str,
     /,
     *,
-    keep: Annotated[bool, Parameter(negative=())] = False,
+    keep: Toggle = False,
     embedding_model: str | None = None,
     timeout: str | None = None,
 ) -> int:

@@ -10,15 +10,15 @@ from cyclopts import App, Parameter
 
 from bench.cli import console
 from bench.cli.app import examples
-from bench.cli.commands.receipts import Many, keyring, log_time
-from bench.cli.flags import whole_number
+from bench.cli.commands.receipts import keyring, log_time
+from bench.cli.flags import Many, whole_number
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.receipt.signing.keys import KeyChange
 
-ROLES = ("receipt", "log")
+ROLES: tuple[Literal["receipt", "log"], ...] = ("receipt", "log")
 
 keys_app = App(name="keys", help="Create, trust, list, rotate and revoke signing keys.", help_epilogue=examples("keys"))
 
@@ -27,7 +27,7 @@ keys_app = App(name="keys", help="Create, trust, list, rotate and revoke signing
 def keys_new(
     name: str = "default",
     *,
-    roles: Annotated[list[str] | None, Many] = None,
+    roles: Many = None,
     key_dir: Path | None = None,
 ) -> int:
     """Create a key pair. The private key is in the key folder; the public key is in keys/ and is trusted from now on.
@@ -50,7 +50,7 @@ def keys_new(
 
 
 @keys_app.command(name="trust")
-def keys_trust(file: Path, /, *, name: str | None = None, roles: Annotated[list[str] | None, Many] = None) -> int:
+def keys_trust(file: Path, /, *, name: str | None = None, roles: Many = None) -> int:
     """Trust a public key of another workspace or person. The key is copied to keys/.
 
     Parameters
@@ -177,8 +177,7 @@ def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], 
     unknown = [name for name in given if name not in ROLES]
     if unknown or not given:
         raise UsageError(f"unknown role {unknown[0] if unknown else ''!r}", hint='use the role "receipt" or "log"')
-    found: tuple[Literal["receipt", "log"], ...] = ("receipt", "log")
-    return tuple(role for role in found if role in given)
+    return tuple(role for role in ROLES if role in given)
 
 
 def cell_text(value: object) -> str:

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
-from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import has_value, run_or_newest
+from bench.cli.flags import SEVERAL, Toggle, run_or_newest
 from bench.cli.global_flags import current
 from bench.config.catalog import Catalog
 from bench.errors import UsageError
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from bench.receipt.verification.diff import ReceiptDifference
     from bench.receipt.verification.reproduce import Reproduction
 
-Switch = Annotated[bool, Parameter(negative=())]
-Many = Parameter(consume_multiple=True, negative=(), validator=has_value)
-
 
 # ---------------------------------------------------------------------------- sign
 
@@ -41,8 +37,8 @@ def sign(
     benchmark: str | None = None,
     provider: str | None = None,
     output: Path | None = None,
-    with_answers: Switch = False,
-    allow_partial: Switch = False,
+    with_answers: Toggle = False,
+    allow_partial: Toggle = False,
     also: Literal["dsse"] | None = None,
 ) -> int:
     """Sign one receipt per job. Each receipt is verified before it is reported.
@@ -111,10 +107,10 @@ def _show_signed(outcome: SignOutcome) -> None:
 def reproduce(
     receipt: Path,
     *,
-    sign: Switch = False,
+    sign: Toggle = False,
     key: Path | None = None,
     trusted: Path | None = None,
-    pubkey: Annotated[list[Path] | None, Many] = None,
+    pubkey: Annotated[list[Path] | None, SEVERAL] = None,
     items: Path | None = None,
 ) -> int:
     """Repeat the run of a receipt and compare. Exit 0 same, 8 differs, 2 cannot run here, 3 to 5 not VALID.

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from bench.cli import console
 from bench.cli.commands.compare import compare as compare_jobs
-from bench.cli.flags import Many, run_or_newest, split_values, whole_number
+from bench.cli.flags import Many, Toggle, run_or_newest, split_values, whole_number
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.journal import Reader
@@ -37,13 +37,13 @@ def results(
     run_id: str = "",
     *,
     by: Many = None,
-    markdown: Annotated[bool, Parameter(negative=())] = False,
-    csv: Annotated[bool, Parameter(negative=())] = False,
+    markdown: Toggle = False,
+    csv: Toggle = False,
     html: Path | None = None,
     junit: Path | None = None,
     compare: Many = None,
     benchmark: str | None = None,
-    rebuild: Annotated[bool, Parameter(negative=())] = False,
+    rebuild: Toggle = False,
 ) -> int:
     """Show the results of a run as tables, --json, --markdown, --csv, --html FILE or --junit FILE.
 
@@ -202,7 +202,7 @@ def failures(
     benchmark: str | None = None,
     provider: str | None = None,
     limit: Annotated[int, Parameter(converter=whole_number)] = SHOWN_ITEMS,
-    full: Annotated[bool, Parameter(negative=())] = False,
+    full: Toggle = False,
 ) -> int:
     """Show why items were lost, with one reason per item. Errors that differ only in
     the corpus, item or namespace that they name are one line with the number of items.
@@ -246,7 +246,7 @@ def export(
     format: ExportFormat = "jsonl",  # noqa: A002  the flag's name
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     site: Path | None = None,
-    follow: Annotated[bool, Parameter(negative=())] = False,
+    follow: Toggle = False,
 ) -> int:
     """Write the rows of a run for other tools. All durations are whole microseconds, also in metrics.
 

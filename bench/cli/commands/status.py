@@ -11,7 +11,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import run_or_newest
+from bench.cli.flags import Toggle, run_or_newest
 from bench.cli.global_flags import command, current
 from bench.cli.run_display import seconds_text, share_text
 from bench.errors import UsageError
@@ -27,7 +27,7 @@ WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
 
 
-def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negative=())] = False) -> int:
+def status(run_id: str | None = None, *, watch: Toggle = False) -> int:
     """Show the progress of a run, also while another process runs it. Default: the newest run.
 
     Parameters

@@ -13,16 +13,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from bench.config.catalog import Catalog, builtin_root
+from bench.config.catalog import KINDS, Catalog, Kind, builtin_root
 from bench.config.file import Source, display_path, load
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.scalars import Json
 from bench.settings import Environment
 
-Kind = Literal["benchmarks", "providers", "models", "runs"]
-KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SUFFIXES = (".yaml", ".yml", ".json")
 SHOWN = 6
 """maximum number of config names in a note that summarizes several configs"""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from bench.cli import console
-from bench.cli.commands.receipts import Many, existing_file, keyring, load_trust
+from bench.cli.commands.receipts import existing_file, keyring, load_trust
+from bench.cli.flags import SEVERAL
 from bench.cli.global_flags import current
 from bench.errors import UsageError
 from bench.visible import counted
@@ -34,7 +35,7 @@ SIGNATURE = {
 def verify(
     *receipts: Path,
     trusted: Path | None = None,
-    pubkey: Annotated[list[Path] | None, Many] = None,
+    pubkey: Annotated[list[Path] | None, SEVERAL] = None,
     items: Path | None = None,
     dataset: Path | None = None,
     log: Path | None = None,

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
-from bench.config.catalog import Catalog, CatalogEntry
+from bench.config.catalog import KINDS, Catalog, CatalogEntry
 from bench.errors import BenchError, ConfigError
 from bench.events import redact
 from bench.scalars import Json
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from bench.receipt.verification.verify import VerificationOutcome
 
 
-Kind = Literal["benchmarks", "providers", "models", "runs"]
-KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHOWN_CHARS = 200_000
 
 _problems_by_file: dict[tuple[Path, Stamp], list[Json]] = {}
