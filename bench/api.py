@@ -152,7 +152,10 @@ def compare(
 
 
 def _run_blocking(read: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine to its end. If an event loop is already running, as in a notebook, use a separate thread."""
+    """Call the coroutine function ``read``, wait until it ends, and return its result.
+
+    If an event loop is already running, as in a notebook, use a separate thread.
+    """
     import asyncio
 
     import anyio

@@ -362,8 +362,8 @@ class _MaybeNotCanonical(Exception):
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
     """Parse a JSON line; return (value, bytes, is_canonical).
 
-    For an object, the bytes are the RFC 8785 form of an object with only the members ``names``. For any other value,
-    they are the RFC 8785 form of the value. ``is_canonical`` is True if the line itself is in RFC 8785 form.
+    The bytes are the RFC 8785 form of the value. If the value is an object, they have only its members ``names``.
+    ``is_canonical`` is True if the line itself is in RFC 8785 form.
 
     Raises:
         CanonicalError: `parse` rejects the line.

@@ -66,7 +66,10 @@ class UsageError(BenchError):
 
 
 class ConfigError(BenchError):
-    """A config, prompt or plug-in is wrong. ``problems`` has all errors of the file."""
+    """A config, prompt or plug-in is wrong.
+
+    If the file has several errors, ``problems`` has all of them. Otherwise, ``problems`` is empty.
+    """
 
     kind = "config"
     exit_code = 2
@@ -362,10 +365,7 @@ class EvaluatorFailed(CallError):
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """Return the only error in an exception group, which can have nested groups.
-
-    Return None if the group has several errors.
-    """
+    """Return the only error in an exception group and its nested groups; None if there are several errors."""
     if len(group.exceptions) > 1:
         return None
     (error,) = group.exceptions

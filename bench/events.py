@@ -76,7 +76,10 @@ def log() -> structlog.stdlib.BoundLogger:
 
 
 class _BoundContext(NamedTuple):
-    """One open ``with bind(...)`` block: its context, and the block around it."""
+    """An open ``with bind(...)`` block.
+
+    ``context`` has the fields that the block adds to events. ``outer`` is the block around this block, or None.
+    """
 
     outer: _BoundContext | None
     context: Context

@@ -205,7 +205,8 @@ def _groups(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOption
 def _reasons(metric: Measure, cell: FoldCell, missing: int) -> Counter[str]:
     """Count why the ``missing`` rows of a cell have no value of the metric.
 
-    If a row stores a reason, this reason is counted. Otherwise the reason follows from the state of the row.
+    For a retrieval metric, the reasons that the rows store are counted. For all other rows, the reason follows from the
+    state of the cell and from the metric.
     """
     found: Counter[str] = Counter()
     if not missing:

@@ -236,7 +236,10 @@ class FoldTable:
         return cell
 
     def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
-        """Return one pair (corpus, its rows) for each group of adjacent rows of the same corpus."""
+        """Return one pair (corpus, its rows) for each group of adjacent rows of the same corpus.
+
+        If the table ignores clusters, return one pair with all rows.
+        """
         if not self.clustered:
             return [("", corpora)]
         if corpora.count(corpora[0]) == len(corpora):

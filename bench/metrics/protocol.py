@@ -193,7 +193,8 @@ class RegisteredMetric:
     def definition(self, k: int | str | None, params: Mapping[str, object]) -> str:
         """Return the definition of the metric: ``NAME[@K][options]/VERSION``.
 
-        The options are the parameters whose values differ from the defaults.
+        The options are the parameters whose values differ from the defaults. A parameter that is part of NAME is no
+        option.
         """
         name = self.define(params) if self.define else self.name
         cut = f"@{k}" if k is not None and self.cut != "none" else ""

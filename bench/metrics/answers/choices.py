@@ -99,7 +99,10 @@ def option_letters(choices: Sequence[str]) -> str:
 
 
 def _own_labels(choices: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the letter of each option and the text after it; an empty list if not every option has its own letter."""
+    """Return the letter at the start of each option, and the text after the letter.
+
+    Return an empty list if an option has no letter, or if two options have the same letter.
+    """
     own = [(found["letter"].upper(), found["text"] or "") for one in choices if (found := _OWN_LETTER.fullmatch(one))]
     return own if len({letter for letter, _ in own}) == len(choices) else []
 
@@ -141,8 +144,8 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
     """Return the index of the option that an answer chooses.
 
     A statement such as ``the answer is B`` decides. Without a statement, the answer chooses the option that it mentions
-    first, by letter or by text. Return None if the answer has no option, states different options, or mentions several
-    letters.
+    first, by letter or by text. If the answer corrects itself (``wait, no``), the part after the correction decides.
+    Return None if the answer has no option, states different options, mentions several letters, or is too long.
     """
     whole = _option_named(answer, choices)
     text = answer.strip()
@@ -168,10 +171,11 @@ def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, 
     """Return, for each of three published rules, 1 if it finds the right letter in the answer, else 0.
 
     ``wanted`` is the index of the right option. The result is empty if this option has no letter.
-    The rule ``exact`` (MemBench): the answer is the letter and nothing else. The rule ``stated`` (LongBench v2): the
-    first ``The correct answer is (X)`` has the letter. The rule ``only`` (PersonaMem): no other letter is in brackets
-    or, if there are no brackets, no other letter is a word. The rule ``only`` tests the text after ``<final_answer>``
-    and the whole answer.
+
+    * ``exact`` (MemBench): the answer is the right letter and nothing else.
+    * ``stated`` (LongBench v2): the first ``The correct answer is (X)`` has the right letter.
+    * ``only`` (PersonaMem): `_letters_in` finds the right letter and no other letter. It is enough if this is true
+      for the whole answer or for the text after ``<final_answer>``.
     """
     letters = option_letters(choices)
     if wanted >= len(letters):
@@ -197,7 +201,11 @@ def _letters_in(text: str, letters: str) -> set[str]:
 
 
 def _option_in(text: str, choices: Sequence[str]) -> int | None:
-    """Return the option that the text states, as its index. If it states none, return the option that it mentions."""
+    """Return the index of the option that the text states: in a phrase, in its first or last line, or in bold.
+
+    If the text states no option, return the index of the option that it mentions. Return None if it states or mentions
+    several options.
+    """
     for found in (
         _stated_options(text, choices),
         set(_edge_line_options(text, choices)),
@@ -209,7 +217,7 @@ def _option_in(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _stated_options(text: str, choices: Sequence[str]) -> set[int]:
-    """Return the options that the text states: in LaTeX boxes, or in phrases such as ``the answer is``.
+    """Return the indexes of the options that the text states: in LaTeX boxes, or in phrases such as ``the answer is``.
 
     If the text states a final answer (``final answer: B``), return only the options of final answers.
     """
@@ -229,7 +237,7 @@ def _stated_options(text: str, choices: Sequence[str]) -> set[int]:
 
 
 def _boxed_option(boxed: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that the content of a LaTeX box names by letter, text, or both."""
+    """Return the index of the option that the content of a LaTeX box names by letter, text, or both; None if none."""
     plain = boxed.translate(_EMPHASIS).strip()
     return _option_named(plain, choices) if _option_named(plain, choices) is not None else _option_at(plain, 0, choices)
 
@@ -337,7 +345,10 @@ def _is_denied(text: str, start: int, end: int, option: str = "") -> bool:
 
 @lru_cache(maxsize=64)  # the options of one item are looked for at many places
 def _option_pattern(choice: str, before: str = "") -> re.Pattern[str] | None:
-    """Return a pattern that finds the text of an option as whole words, whatever white space is between them."""
+    """Return a pattern that finds the text of an option as whole words, whatever white space is between them.
+
+    Return None if the text is blank.
+    """
     option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
     return re.compile(rf"{before}{option}(?!\w)", re.IGNORECASE) if option else None
 

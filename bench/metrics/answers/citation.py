@@ -1,4 +1,4 @@
-"""An answer metric for law: the answer must cite the same provisions as the reference.
+"""An answer metric for law: the answer must cite every provision that the reference cites.
 
 If the benchmark has a plug-in evaluator, the value of its verdict is used instead.
 

@@ -1,4 +1,6 @@
-"""Metrics that count the n-grams which an answer and its reference share: BLEU as in NLTK and as in sacreBLEU, ROUGE-L.
+"""Metrics that compare the words of an answer and its reference.
+
+BLEU counts shared n-grams, as in NLTK or as in sacreBLEU. ROUGE-L uses the longest common subsequence of words.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Metrics that are computed from the additional numbers in a verdict, which are called its parts.
+"""Metrics that are computed from the parts of a verdict. A part is an additional number with a name.
 
 The metrics of a memory audit sum these numbers over all items, so that each fact and each stored memory has the same
 weight.
@@ -53,9 +53,9 @@ def _floored(k: int | None, params: Params) -> Arithmetic:
 
 
 def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
-    """Return a function that builds a metric whose value is one additional number of a verdict.
+    """Return the ``build`` function of a metric whose value is one part of a verdict.
 
-    ``key`` is the name of a parameter of the metric. The value of this parameter is the name of the number.
+    The parameter ``key`` of the metric, such as ``label``, sets the name of the part.
     """
 
     def build(k: int | None, params: Params) -> Arithmetic:
@@ -72,9 +72,9 @@ def _part_metric(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | 
 
 
 def _sum_metric(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
-    """Return a function that builds a metric whose value is ``formula`` of sums over all items.
+    """Return the ``build`` function of a metric whose value is ``formula`` of sums over all items.
 
-    Additional numbers of verdicts are summed. ``names`` are the names of these numbers, in the order of the formula's
+    Each sum adds up one part of all verdicts. ``names`` are the names of these parts, in the order of the formula's
     arguments.
     """
 

@@ -75,7 +75,10 @@ def text_comparison(compare: Compare) -> Arithmetic:
 
 
 def answer_score(compare: Compare, row: Row) -> float | None:
-    """Return the highest value of ``compare`` over the references of the row; 0 for a blank answer."""
+    """Return the highest value of ``compare`` over the references of the row; 0 for a blank answer.
+
+    Return None if the row has no answer, or if no reference can be compared.
+    """
     found = best_score(compare, row.prediction, row.references)
     return 0.0 if found and not as_text(row.prediction).strip() else found
 

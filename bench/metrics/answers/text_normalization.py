@@ -195,8 +195,9 @@ def _searchable(text: str) -> str:
 def indexed(text: str) -> str:
     """Return the text as it is stored in a full-text index that splits at spaces only.
 
-    FTS5 treats most combining marks as separators, which would split a Hindi word into its consonants. So each mark is
-    replaced by a character of the private use area, which FTS5 treats as a letter.
+    A text with only Latin letters is returned unchanged. Any other text becomes its `search_words` with spaces between
+    them. In these words, each combining mark is replaced by a character of the private use area. FTS5 treats this
+    character as a letter, but most marks as separators: a Hindi word would be split into its consonants.
     """
     if not is_beyond_latin(text):
         return text

@@ -53,8 +53,8 @@ def value_of(row: Row, evaluator: str | None) -> float | None:
 def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) -> bool | None:
     """Return True if the item is correct by this evaluator's verdict, False if not, None if it was not scored.
 
-    With a threshold, the item is correct if the value reaches the threshold. If neither evaluator nor threshold is
-    given, the state of the item decides.
+    With a threshold, the item is correct if the value reaches the threshold, unless the answer abstains although the
+    question has an answer. If neither evaluator nor threshold is given, the state of the item decides.
     """
     if evaluator is None and threshold is None:
         return row.state is State.CORRECT if row.state in SCORED_STATES else None
