@@ -197,7 +197,8 @@ def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
 def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
     """Return nDCG at K: the DCG of the hits / the DCG of the K best grades.
 
-    The discount is log2(rank + 1) (Järvelin and Kekäläinen 2002).
+    The discount is log2(rank + 1) (Järvelin and Kekäläinen 2002). The parameter ``variant: longmemeval`` uses the
+    discount of LongMemEval. With ``gain: exponential``, the gain of a grade g is 2^g - 1 instead of g.
     """
     longmemeval = params["variant"] == "longmemeval"
     exponential = params["gain"] == "exponential"

@@ -153,7 +153,8 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
     """Return the parameters of an entry.
 
-    They come from its ``config``. If ``config`` does not set a parameter, the metric's value for runs is used.
+    They come from its ``config``. If neither ``config`` nor the name sets a parameter, the ``run_presets`` of the
+    metric set it.
     """
     request = registry().parse_name(name)
     preset = {} if request is None else {k: v for k, v in request.entry.run_presets.items() if k not in request.preset}

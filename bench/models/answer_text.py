@@ -97,7 +97,8 @@ def is_error_text(text: str) -> bool:
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the names of all signs that an answer may be faulty, such as a mark of a prompt template.
 
-    Template marks that also occur in the prompt are not counted.
+    Template marks that also occur in the prompt are not counted. If the text resembles one of the ``accepted`` answers,
+    only odd characters and tool calls are counted.
     """
     text = text[:_LONGEST]
     found = [ODD] if has_misleading_characters(text) else []

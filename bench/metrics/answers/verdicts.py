@@ -184,10 +184,10 @@ CHOICE = {
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    """Return a function from a metric's parameters to the name in its definition.
+    """Return the ``define`` function of a metric: it takes parameters and returns the name in the definition.
 
-    This is ``NAME.EVALUATOR`` if the parameter ``method`` is set, otherwise ``NAME``. All spellings of a method give
-    the same name.
+    The name is ``NAME.EVALUATOR`` if the parameter ``method`` is set, otherwise ``NAME``. All spellings of a method
+    give the same name.
     """
 
     def define(params: Params) -> str:
