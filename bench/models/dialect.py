@@ -154,6 +154,8 @@ TEXT_TYPES = (None, "text", "output_text")
 def content_text(content: object, where: str) -> str:
     """Return the text of a reply's content, which may be null, a text, a block or a list of texts and blocks.
 
+    A block of another type than text, such as an image, adds no text.
+
     Raises:
         MappingError: the content has another form, so that it might be an answer that bench cannot read.
     """
