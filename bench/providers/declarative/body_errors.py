@@ -119,6 +119,7 @@ class BodyErrors:
         The first matching rule of ``errors.error_when`` sets the error. If the config has no rules, common keys of the
         body are checked. A response whose status is in ``ok`` is not checked. Of the bodies that are not JSON, only an
         HTML page raises an error (MappingError). With ``partial``, failures of single elements of an add are ignored.
+        The result is always None, because no usage is read.
         """
         if not 200 <= response.status < 300 or response.status in ok:
             return None

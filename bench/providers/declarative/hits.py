@@ -236,7 +236,8 @@ class HitReader:
         """Return the score, or None if it cannot be read.
 
         Raises:
-            MappingError: the score cannot be read, and the hits must be sorted by score.
+            MappingError: the value is an object, a list or a boolean. Or the score cannot be read, and the hits must be
+                sorted by it.
         """
         value = field.path.first(row)
         found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
@@ -410,8 +411,8 @@ class SearchOperation:
     def _warning(self, answer: ServiceResponse) -> str:
         """Return the warning that the response contains next to its hits, or "".
 
-        The first call also stores in ``usual`` what its response says besides the hits. Such texts do not explain an
-        empty result.
+        The first call also stores the messages of its response in ``usual``. If a later response without hits has one
+        of these messages, it is not the reason for the empty result.
         """
         if self.reader.plain or not answer.ok:
             return ""
