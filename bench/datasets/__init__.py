@@ -21,14 +21,20 @@ from bench.datasets.dataset import Dataset, ItemRef, open_benchmark
 from bench.datasets.evidence import CoverageGap, coverage_gaps, require_coverage
 from bench.datasets.memories import Level, RenderedMemory, evidence_level, gold_ids, ids_at_level, memories, ranked_ids
 from bench.datasets.selection import Selection
+from bench.model import Corpus, Evidence, Item, Session, Turn
 
 __all__ = [
+    "Corpus",
     "CoverageGap",
     "Dataset",
+    "Evidence",
+    "Item",
     "ItemRef",
     "Level",
     "RenderedMemory",
     "Selection",
+    "Session",
+    "Turn",
     "coverage_gaps",
     "evidence_level",
     "gold_ids",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bench.models.factory import check_model, open_embedder, open_model
 from bench.models.names import resolve_name, variables
-from bench.models.reply import missing_answer_error, non_answer_error, read_usage, strip_reasoning
+from bench.models.reply import missing_answer_error, non_answer_error, strip_reasoning
 
 __all__ = [
     "check_model",
@@ -21,7 +21,6 @@ __all__ = [
     "non_answer_error",
     "open_embedder",
     "open_model",
-    "read_usage",
     "resolve_name",
     "strip_reasoning",
     "variables",

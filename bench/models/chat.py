@@ -29,7 +29,7 @@ from bench.config.model import merge_body
 from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, ReportedUsage, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
-from bench.models import reply as usages
+from bench.models import usage as usages
 from bench.models.dialect import Dialect, ModelFeatures, Reply, body_error, is_filter_refusal
 from bench.models.names import Target
 from bench.models.reply import BATCHED, PROMPT_CACHED, strip_reasoning
@@ -182,7 +182,7 @@ class ChatModel:
         body = self._body(response)
         reply = result.reply = self._dialect.read_chat(body)
         dialect, result.late = self._target.dialect, isinstance(body, Mapping) and AFTER_FINISH in body
-        used = result.usage = usages.read_usage(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
+        used = result.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
         result.unreadable = used.estimated and usages.is_usage_unreadable(dialect, body)
         result.cost_usd = call_price(self._target, self._price, used, returned=reply.model, batch=self._batch)
         if used.cache_read_tokens or used.cache_write_tokens or self._batch:

@@ -20,7 +20,7 @@ from bench.config.model import merge_body
 from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, ReportedUsage, Request, Response
-from bench.models import reply as usages
+from bench.models import usage as usages
 from bench.models.chat import SEEN_SHARE, Price, call_price
 from bench.models.dialect import Dialect
 from bench.models.names import Target
@@ -190,7 +190,7 @@ class RemoteEmbedder(CachingEmbedder):
         def read(response: Response) -> ReportedUsage:
             body = response.json()
             vectors[:] = self._check_vectors(self._dialect.read_vectors(body), texts)
-            used = usages.read_usage(target.dialect, body, prompt="".join(texts))
+            used = usages.normalise(target.dialect, body, prompt="".join(texts))
             self._embedded += len(texts)
             if not used.estimated and 0 < used.input_tokens < SEEN_SHARE * sum(map(fewest_tokens, texts)):
                 self._cut += len(texts)

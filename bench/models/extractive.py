@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from bench.metrics.answers.text_normalization import search_words
 from bench.model import Completion, Prompt
-from bench.models.reply import estimate_usage
+from bench.models.usage import estimate_usage
 
 NAME = "builtin/extractive"
 NOTHING = "I don't know."

@@ -24,7 +24,7 @@ from bench.errors import ConfigError
 if TYPE_CHECKING:
     from bench.config.model import ModelFile, ModelSettings
     from bench.config.provider.sections import Auth
-    from bench.models.reply import DialectName
+    from bench.models.usage import DialectName
     from bench.settings import Environment
 
 BUILTINS = ("builtin/extractive", "builtin/scripted")

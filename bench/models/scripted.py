@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.config.value_rules import pattern_problem
 from bench.errors import ConfigError, Rejected
 from bench.model import Completion, Prompt, Usage
-from bench.models.reply import estimate_usage, read_usage
+from bench.models.usage import estimate_usage, normalise
 
 NAME = "builtin/scripted"
 VARIABLE = "MEMORYBENCH_SCRIPT"
@@ -106,7 +106,7 @@ def _usage(tree: object, where: str) -> Usage | None:
     if tree is None:
         return None
     if isinstance(tree, Mapping) and "prompt_tokens" in tree:
-        return read_usage("openai", {"usage": tree})
+        return normalise("openai", {"usage": tree})
     known = {each.name for each in fields(Usage)} - {"estimated"}
     if (
         not isinstance(tree, Mapping)

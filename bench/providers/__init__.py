@@ -13,6 +13,7 @@ contain the implementations.
 
 from __future__ import annotations
 
+from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.factory import open_provider
 from bench.providers.protocol import (
     Assumes,
@@ -47,12 +48,19 @@ __all__ = [
     "Deletes",
     "Durability",
     "Finishes",
+    "Found",
+    "Hit",
+    "Ingested",
     "Lists",
+    "Memory",
     "OnUnknown",
     "Prepares",
     "Provider",
     "ProviderContext",
+    "Query",
+    "Readiness",
     "Restores",
+    "Space",
     "Updates",
     "Versioned",
     "Waiting",

@@ -44,6 +44,8 @@ def add_defaults(provider: Provider, config: ProviderConfig) -> None:
 
     If the config sets ``local.durability``, its value replaces the value in the provider. If neither sets a durability,
     it becomes ``process``, so a resumed run ingests its corpora again.
+
+    A method ``version`` reports the version of the memory system, as ``upstream_version`` does.
     """
     defaults: dict[str, object] = {
         "name": config.name,
@@ -56,12 +58,21 @@ def add_defaults(provider: Provider, config: ProviderConfig) -> None:
         "wait": Waiting(by="status"),
         "batching": Batching(max_items=config.ingest.batch.max_items),
     }
+    reporter = getattr(provider, "version", None)
+    if callable(reporter):
+        setattr(provider, "upstream_version", partial(_reported_version, reporter))  # noqa: B010  an optional Protocol
+        setattr(provider, "version", defaults["version"])  # noqa: B010  a read-only property of the Protocol
     declared = config.local.get("durability")
     if declared is not None:
         setattr(provider, "durability", declared)  # noqa: B010  a read-only property of the Protocol
     for name, value in defaults.items():
         if not hasattr(provider, name):
             setattr(provider, name, value)
+
+
+async def _reported_version(reporter: Callable[[], object]) -> str:
+    version = reporter()
+    return str(await version if isinstance(version, Awaitable) else version)
 
 
 def guard_methods(provider: Provider, config: ProviderConfig) -> None:

@@ -287,7 +287,7 @@ class Restores(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """A provider that can report the version of the memory system itself."""
+    """A provider that can report the version of the memory system itself. A plug-in can name the method ``version``."""
 
     async def upstream_version(self) -> str: ...
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import Usage
-from bench.models.reply import add_usages, is_usage_unreadable, read_usage
+from bench.models.usage import add_usages, is_usage_unreadable, normalise
 from bench.tokens import count_tokens, token_quarters
 from tests.rows import each_row
 
@@ -54,9 +54,9 @@ def google(sent: int, read: int, shown: int, thoughts: int) -> dict[str, object]
 def test_s12_usage_of_one_call_is_equal_for_every_vendor(
     plain: int, read: int, written: int, shown: int, reasoning: int
 ) -> None:
-    one = read_usage("openai", openai(plain + read, read, shown + reasoning, reasoning))
-    two = read_usage("google", google(plain + read, read, shown, reasoning))
-    three = read_usage("anthropic", anthropic(plain, read, 0, shown + reasoning))
+    one = normalise("openai", openai(plain + read, read, shown + reasoning, reasoning))
+    two = normalise("google", google(plain + read, read, shown, reasoning))
+    three = normalise("anthropic", anthropic(plain, read, 0, shown + reasoning))
     assert one == two
     assert (three.input_tokens, three.cache_read_tokens) == (one.input_tokens, one.cache_read_tokens)
     assert (three.output_tokens, three.total_tokens) == (one.output_tokens, one.total_tokens)
@@ -66,28 +66,28 @@ def test_s12_usage_of_one_call_is_equal_for_every_vendor(
 def test_total_tokens_is_input_plus_output_and_cache_tokens_are_part_of_input(
     plain: int, read: int, written: int, received: int
 ) -> None:
-    used = read_usage("anthropic", anthropic(plain, read, written, received))
+    used = normalise("anthropic", anthropic(plain, read, written, received))
     assert used.total_tokens == used.input_tokens + used.output_tokens
     assert used.cache_read_tokens + used.cache_write_tokens <= used.input_tokens
     assert not used.estimated
 
 
 def test_reasoning_tokens_are_part_of_output_for_every_vendor() -> None:
-    assert read_usage("openai", openai(5, 0, 30, 20)).output_tokens == 30
-    assert read_usage("google", google(5, 0, 10, 20)).output_tokens == 30
+    assert normalise("openai", openai(5, 0, 30, 20)).output_tokens == 30
+    assert normalise("google", google(5, 0, 10, 20)).output_tokens == 30
     body = {"usage": {"input_tokens": 5, "output_tokens": 30, "output_tokens_details": {"thinking_tokens": 20}}}
-    assert read_usage("anthropic", body) == read_usage("openai", openai(5, 0, 30, 20))
+    assert normalise("anthropic", body) == normalise("openai", openai(5, 0, 30, 20))
 
 
 def test_tool_use_tokens_of_google_are_input() -> None:
     body = {"usageMetadata": {"promptTokenCount": 5, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 1}}
-    assert read_usage("google", body).input_tokens == 8
+    assert normalise("google", body).input_tokens == 8
 
 
 def test_cache_writes_of_openai_dialects_are_counted() -> None:
     details = {"cached_tokens": 2, "cache_write_tokens": 3}
     body = {"usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": details}}
-    used = read_usage("openai", body)
+    used = normalise("openai", body)
     assert (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens) == (9, 2, 3)
 
 
@@ -96,13 +96,13 @@ def test_cache_writes_of_openai_dialects_are_counted() -> None:
 def test_without_usage_tokens_are_estimated_from_characters(
     dialect: Literal["openai", "anthropic", "google"], body: dict[str, object]
 ) -> None:
-    used = read_usage(dialect, body, prompt="a" * 9, reply="b" * 4)
+    used = normalise(dialect, body, prompt="a" * 9, reply="b" * 4)
     assert used == Usage(input_tokens=3, output_tokens=1, total_tokens=4, estimated=True)
 
 
 def test_missing_usage_details_count_as_none() -> None:
     body = {"usage": {"prompt_tokens": 3, "completion_tokens": 2, "prompt_tokens_details": None}}
-    assert read_usage("openai", body) == Usage(input_tokens=3, output_tokens=2, total_tokens=5)
+    assert normalise("openai", body) == Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
 
 @each_row("count", [-1, 1.5, "3", True, [1], float("nan"), float("inf"), 1e300, 10**40])
@@ -114,13 +114,13 @@ def test_a_count_that_is_not_a_whole_number_makes_the_usage_an_estimate(
         "usage": {"prompt_tokens": count, "input_tokens": count},
         "usageMetadata": {"promptTokenCount": count},
     }
-    assert read_usage(dialect, body, prompt="a" * 9, reply="b" * 4).estimated
+    assert normalise(dialect, body, prompt="a" * 9, reply="b" * 4).estimated
     assert is_usage_unreadable(dialect, body)
 
 
 def test_a_whole_number_written_as_float_is_accepted() -> None:
     body = {"usage": {"prompt_tokens": 50.0, "completion_tokens": 3.0}}
-    assert read_usage("openai", body) == Usage(input_tokens=50, output_tokens=3, total_tokens=53)
+    assert normalise("openai", body) == Usage(input_tokens=50, output_tokens=3, total_tokens=53)
     assert not is_usage_unreadable("openai", body)
 
 
@@ -131,7 +131,7 @@ def test_count_tokens_is_token_quarters_rounded_up(text: str) -> None:
 
 @given(st.lists(st.tuples(COUNT, COUNT, COUNT, COUNT), min_size=2, max_size=5))
 def test_usages_add_up_in_any_order(counts: list[tuple[int, int, int, int]]) -> None:
-    usages = [read_usage("anthropic", anthropic(*each)) for each in counts]
+    usages = [normalise("anthropic", anthropic(*each)) for each in counts]
     forward, backward = usages[0], usages[-1]
     for each in usages[1:]:
         forward = add_usages(forward, each)

@@ -15,7 +15,7 @@ from bench.config.provider.config import ProviderConfig
 from bench.config.provider.file import load_provider
 from bench.errors import ConfigError, PluginFault
 from bench.model import Ingested, Memory, Query, Space
-from bench.providers import Provider
+from bench.providers import Provider, Versioned
 from tests.contract.running import opened
 from tests.rows import each_row
 
@@ -74,6 +74,19 @@ async def test_a_class_with_four_methods_is_a_complete_provider(tmp_path: Path) 
         assert provider.capabilities.operations == {"add_memory", "retrieve_memory"}
         found = await provider.search(SPACE, Query(text="x", k=1))
         assert [hit.content for hit in found.hits] == ["x"]
+
+
+@pytest.mark.parametrize("method", ["def version", "async def version", "async def upstream_version"])
+async def test_a_method_version_reports_the_version_of_the_memory_system(method: str, tmp_path: Path) -> None:
+    new = f"{method}(self):\n        return '2.1'\n\n    async def clear"
+    async with changed(tmp_path, "async def clear", new) as provider:
+        assert isinstance(provider, Versioned) and await provider.upstream_version() == "2.1"
+        assert provider.version.startswith("config:")
+
+
+async def test_the_value_types_of_the_protocol_are_imported_from_bench_providers(tmp_path: Path) -> None:
+    async with changed(tmp_path, "from bench.model import", "from bench.providers import") as provider:
+        assert (await provider.search(SPACE, Query(text="x", k=1))).returned == 1
 
 
 FIND = 'return Found(hits=(Hit(id="a", content=query.text),), requested=query.k, returned=1)'
