@@ -75,7 +75,10 @@ class StatusPoller:
         )
 
     async def poll(self, values: Mapping[str, object], *, jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
-        """Send the status call once for the whole namespace, or once for each job that is not known to be ready."""
+        """Return whether the service has finished: ready, pending or failed.
+
+        Send the status call once for the whole namespace, or once for each job that is not known to be ready.
+        """
         variables = {**values, "sent": len(sent)}
         if not self.by_id:
             seen = await self._poll(variables, sent)
