@@ -93,7 +93,10 @@ class Pgvector:
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return the k memories nearest to the question by cosine. Memories at equal distance are ordered by id."""
+        """Return the k memories nearest to the question by cosine. Memories at equal distance are ordered by id.
+
+        A blank question finds nothing.
+        """
         if not query.text.strip():
             return Found(requested=query.k)
         wanted = vector_literal(query.embedding or await self._vectors.query(query.text))
