@@ -1,7 +1,8 @@
 """AQRAG: a model writes questions that each chunk answers, and a search compares its query with these questions.
 
-The score of a chunk is the mean of two cosine similarities: between query and chunk, and between query and best
-question. If the model returns no valid list of questions, the chunk is flagged and found only by its own text::
+The score of a chunk combines two cosine similarities: between query and chunk, and between query and best question. It
+is their mean, unless the config sets other weights. If the model returns no valid list of questions, the chunk is
+flagged and found only by its own text::
 
     type: local
     adapter: bench.providers.aqrag:Aqrag
