@@ -202,7 +202,9 @@ def bootstrap_interval(
     seed: int = 0,
     clusters: Sequence[Hashable] | None = None,
 ) -> Interval | None:
-    """Return the bootstrap interval of the mean; None if the interval has no width.
+    """Return the bootstrap interval of the mean.
+
+    Return None for fewer than two values or clusters, or if the interval has no width.
 
     If ``clusters`` is given, whole clusters are drawn, not single values. ``bca`` is the bias-corrected and accelerated
     bootstrap (Efron 1987).
@@ -332,9 +334,10 @@ def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[
 
 
 def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value in ``pairs`` up to which at least ``missing`` values were drawn.
+    """Count the drawn values, from the smallest, and return the value at which the count reaches ``missing``.
 
-    ``pairs`` has (value, cluster), the smallest value first. ``weight`` has how often each cluster is drawn.
+    ``pairs`` has (value, cluster), the smallest value first. A value counts as often as its cluster is drawn;
+    ``weight`` has this number for each cluster.
     """
     for value, code in pairs:
         missing -= weight[code]
@@ -344,10 +347,10 @@ def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], miss
 
 
 def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Return the first value in ``pairs`` down to which more than ``abs(missing)`` values were drawn.
+    """Count the drawn values, from the largest, and return the value at which the count exceeds ``abs(missing)``.
 
-    ``pairs`` has (value, cluster), the largest value first. ``weight`` has how often each cluster is drawn.
-    ``missing`` is not above 0.
+    ``pairs`` has (value, cluster), the largest value first. A value counts as often as its cluster is drawn;
+    ``weight`` has this number for each cluster. ``missing`` is not above 0.
     """
     for value, code in pairs:
         missing += weight[code]
