@@ -6,7 +6,7 @@ another machine is not counted, because it reports only to the coordinator.
 Example::
 
     found = await standing_of_run(Path("checkpoints/r1"))
-    found["completed"], found["shards"]         # 40, {"count": 4, "back": 1, "here": 2}
+    found.completed, found.shards           # 40, {"count": 4, "back": 1, "here": 2}
     store = ShardStore(folder)
     await store.put(shard, returned.pack)       # returned: the ShardResult of the shard
     done = await store.is_done(shard, plan)
@@ -20,7 +20,7 @@ import shutil
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from bench.journal import Reader, RunMeta, RunState, merge
 from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.model import FAILED_STATES
 from bench.plan import Plan
-from bench.report.status import RunStatusDocument, run_status
+from bench.report.status import RunStatus, run_status
 
 _DRAFT = "merged"
 
@@ -125,8 +125,8 @@ def _publish(new: Path, path: Path) -> None:
     new.replace(path)
 
 
-async def standing_of_run(run: Path) -> RunStatusDocument:
-    """Return the data of ``bench status --json`` for a run in shards.
+async def standing_of_run(run: Path) -> RunStatus:
+    """Return the data of ``bench status`` for a run in shards.
 
     Only two kinds of shards are counted: those that returned a journal, and those that run on this machine.
     """
@@ -142,8 +142,8 @@ async def standing_of_run(run: Path) -> RunStatusDocument:
         furthest.append(max(seen, key=_ended))
     shards = {"count": count, "back": len(back), "here": len(here.keys() - back.keys())}
     if sum(map(_ended, furthest)) < _ended(own):
-        return {**own, "shards": shards}
-    return {**_added(own, furthest), "shards": shards}
+        return replace(own, shards=shards)
+    return replace(_added(own, furthest), shards=shards)
 
 
 def _at_work(run: Path) -> dict[str, list[Path]]:
@@ -155,26 +155,26 @@ def _at_work(run: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _ended(one: RunStatusDocument) -> int:
-    return one["completed"] + one["failed"]
+def _ended(one: RunStatus) -> int:
+    return one.completed + one.failed
 
 
-def _added(own: RunStatusDocument, shards: Sequence[RunStatusDocument]) -> RunStatusDocument:
-    ended, failed = sum(map(_ended, shards)), sum(one["failed"] for one in shards)
+def _added(own: RunStatus, shards: Sequence[RunStatus]) -> RunStatus:
+    ended, failed = sum(map(_ended, shards)), sum(one.failed for one in shards)
     phases: dict[str, Counter[str]] = {}
     for one in shards:
-        for phase, counts in one["phases"].items():
+        for phase, counts in one.phases.items():
             phases.setdefault(phase, Counter()).update(counts)
-    waits = [one["index_wait"] for one in shards if one["index_wait"] is not None]
-    oldest = [one["oldest_request_s"] for one in shards if one["oldest_request_s"] is not None]
-    return {
-        **own,
-        "completed": ended - failed,
-        "failed": failed,
-        "in_progress": own["total"] - ended if own["state"] == "running" else 0,
-        "phases": {name: dict(counts) for name, counts in phases.items()},
-        "oldest_request_s": max(oldest, default=None),
-        "cost_usd": format(sum((Decimal(one["cost_usd"]) for one in shards), Decimal(0)), "f"),
-        "cost_unknown_calls": sum(one["cost_unknown_calls"] for one in shards),
-        "index_wait": max(waits, key=lambda one: one["waited_s"], default=None),
-    }
+    waits = [one.index_wait for one in shards if one.index_wait is not None]
+    oldest = [one.oldest_request_s for one in shards if one.oldest_request_s is not None]
+    return replace(
+        own,
+        completed=ended - failed,
+        failed=failed,
+        in_progress=own.total - ended if own.state == "running" else 0,
+        phases={name: dict(counts) for name, counts in phases.items()},
+        oldest_request_s=max(oldest, default=None),
+        cost_usd=format(sum((Decimal(one.cost_usd) for one in shards), Decimal(0)), "f"),
+        cost_unknown_calls=sum(one.cost_unknown_calls for one in shards),
+        index_wait=max(waits, key=lambda one: one.waited_s, default=None),
+    )

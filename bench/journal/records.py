@@ -6,14 +6,15 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from bench.journal.rows import CorpusRow, JournaledPhase, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
 from bench.patterns import pattern
+from bench.scalars import Json
 from bench.visible import counted, visible
 
 NO_USAGE = Usage()
@@ -345,15 +346,6 @@ class JournalOrigin:
     ranges: tuple[tuple[int, int], ...]
 
 
-class IndexWaitDocument(TypedDict):
-    """The fields of ``IndexWaiting`` as JSON."""
-
-    corpora: int
-    corpus: str
-    waited_s: float
-    timeout_s: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexWaiting:
     """The wait of a running process until ingested corpora are searchable."""
@@ -374,13 +366,8 @@ class IndexWaiting:
             f"({self.waited_s:.0f} of {self.timeout_s:g} s)"
         )
 
-    def to_json(self) -> IndexWaitDocument:
-        return {
-            "corpora": self.corpora,
-            "corpus": self.corpus,
-            "waited_s": round(self.waited_s, 3),
-            "timeout_s": self.timeout_s,
-        }
+    def to_json(self) -> Json:
+        return {**asdict(self), "waited_s": round(self.waited_s, 3)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

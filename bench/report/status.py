@@ -3,29 +3,30 @@
 Example::
 
     status = await run_status(Path("checkpoints/r1"))
-    status["completed"], status["state"]
+    status.completed, status.state
     rows = await list_runs(Path("."))
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NotRequired, TypedDict
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, run_ids
-from bench.journal.records import IndexWaitDocument
+from bench.journal.records import IndexWaiting
 from bench.model import FAILED_STATES, State
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.ranges import gaps_of
 from bench.scalars import Json, list_texts
 
 
-class RunStatusDocument(TypedDict):
-    """The document of ``bench status --json``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStatus:
+    """The data of ``bench status``."""
 
     run_id: str
     state: str
@@ -42,16 +43,22 @@ class RunStatusDocument(TypedDict):
     question_types: list[str] | None
     eta_s: float | None
     oldest_request_s: float | None
-    index_wait: IndexWaitDocument | None
-    """the wait until corpora are searchable: number of ``corpora``, the ``corpus`` that has waited longest, its
-    ``waited_s`` and ``timeout_s``; None if no corpus waits"""
+    index_wait: IndexWaiting | None
+    """None if no corpus waits until it is searchable"""
     cost_usd: str
     cost_unknown_calls: int
-    shards: NotRequired[Mapping[str, int]]
+    shards: Mapping[str, int] | None = None
+    """None if the run is not executed in shards"""
+
+    def to_json(self) -> Json:
+        document = {**asdict(self), "index_wait": self.index_wait and self.index_wait.to_json()}
+        if self.shards is None:
+            del document["shards"]
+        return document
 
 
-async def run_status(folder: Path) -> RunStatusDocument:
-    """Return the progress of a run, as ``bench status --json`` shows it."""
+async def run_status(folder: Path) -> RunStatus:
+    """Return the progress of a run, as ``bench status`` shows it."""
     async with Reader.open(folder) as reader, reader.snapshot():
         status = await reader.status()
         jobs = read_jobs(reader.meta.extra)
@@ -62,28 +69,27 @@ async def run_status(folder: Path) -> RunStatusDocument:
         phases = await reader.last_outcomes([job.chain for job in jobs], [job.build for job in jobs])
         running = status.state is RunState.RUNNING
         cost, unknown = await reader.spending()
-        wait = status.index_wait
-        return {
-            "run_id": reader.meta.run_id,
-            "state": str(status.state),
-            "reason": status.reason,
-            "holder": status.holder,
-            "partial": status.state is not RunState.COMPLETE,
-            "total": total,
-            "completed": ended - failed,
-            "failed": failed,
-            "in_progress": total - ended if running else 0,
-            "phases": {str(phase): dict(sorted(counts.items())) for phase, counts in phases.items()},
-            "range": [list(part) for part in reader.meta.ranges] or None,
-            "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
-            "question_types": sorted({kind for job in jobs for kind in list_texts(job.selection.get("question_type"))})
+        return RunStatus(
+            run_id=reader.meta.run_id,
+            state=str(status.state),
+            reason=status.reason,
+            holder=status.holder,
+            partial=status.state is not RunState.COMPLETE,
+            total=total,
+            completed=ended - failed,
+            failed=failed,
+            in_progress=total - ended if running else 0,
+            phases={str(phase): dict(sorted(counts.items())) for phase, counts in phases.items()},
+            range=[list(part) for part in reader.meta.ranges] or None,
+            gaps=[list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
+            question_types=sorted({kind for job in jobs for kind in list_texts(job.selection.get("question_type"))})
             or None,
-            "eta_s": await _eta_s(reader, status.heartbeat_at, jobs, states) if running else None,
-            "oldest_request_s": status.oldest_request_s if running else None,
-            "index_wait": wait.to_json() if running and wait else None,
-            "cost_usd": format(cost, "f"),
-            "cost_unknown_calls": unknown,
-        }
+            eta_s=await _eta_s(reader, status.heartbeat_at, jobs, states) if running else None,
+            oldest_request_s=status.oldest_request_s if running else None,
+            index_wait=status.index_wait if running else None,
+            cost_usd=format(cost, "f"),
+            cost_unknown_calls=unknown,
+        )
 
 
 async def _eta_s(

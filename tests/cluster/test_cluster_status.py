@@ -48,8 +48,8 @@ async def at_work(run_folder: Path, name: str, attempt: str, values: Values) -> 
 
 async def test_status_of_a_run_without_shards_counts_zero(tmp_path: Path) -> None:
     found = await standing_of_run(await begun(tmp_path))
-    assert found["shards"] == {"count": 4, "back": 0, "here": 0}
-    assert (found["total"], found["completed"], found["failed"], found["phases"]) == (12, 0, 0, {})
+    assert found.shards == {"count": 4, "back": 0, "here": 0}
+    assert (found.total, found.completed, found.failed, found.phases) == (12, 0, 0, {})
 
 
 async def test_returned_and_local_shards_are_summed(tmp_path: Path) -> None:
@@ -57,11 +57,11 @@ async def test_returned_and_local_shards_are_summed(tmp_path: Path) -> None:
     await back(folder, "1of4", {"a": 1.0, "b": 0.0, "c": None})
     await at_work(folder, "2of4", "abc123", {"d": 1.0, "e": None})
     found = await standing_of_run(folder)
-    assert found["shards"] == {"count": 4, "back": 1, "here": 1}
-    assert (found["total"], found["completed"], found["failed"]) == (12, 3, 2)
-    assert found["phases"] == {"evaluate": {"ok": 3}}, "the other items failed before their evaluation"
-    assert found["cost_usd"] == "0"
-    assert (found["run_id"], found["state"]) == ("r", "stopped")
+    assert found.shards == {"count": 4, "back": 1, "here": 1}
+    assert (found.total, found.completed, found.failed) == (12, 3, 2)
+    assert found.phases == {"evaluate": {"ok": 3}}, "the other items failed before their evaluation"
+    assert found.cost_usd == "0"
+    assert (found.run_id, found.state) == ("r", "stopped")
 
 
 async def test_of_several_attempts_of_a_shard_the_furthest_counts(tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ async def test_of_several_attempts_of_a_shard_the_furthest_counts(tmp_path: Path
     await at_work(folder, "1of4", "next", {"a": 1.0, "b": 1.0})
     await back(folder, "1of4", {"a": 1.0})
     found = await standing_of_run(folder)
-    assert (found["completed"], found["shards"]) == (2, {"count": 4, "back": 1, "here": 0})
+    assert (found.completed, found.shards) == (2, {"count": 4, "back": 1, "here": 0})
 
 
 async def test_shards_of_another_run_are_not_counted(tmp_path: Path) -> None:
     folder = await begun(tmp_path)
     await made(folder.parent / SCRATCH, "r2.1of4-abc", [Job(record=RECORD, values={"a": 1.0})])
     await made(folder.parent / SCRATCH, "rx1of4-abc", [Job(record=RECORD, values={"a": 1.0})])
-    assert (await standing_of_run(folder))["completed"] == 0
+    assert (await standing_of_run(folder)).completed == 0
 
 
 async def test_a_merged_journal_that_is_further_than_its_shards_counts(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ async def test_a_merged_journal_that_is_further_than_its_shards_counts(tmp_path:
             journal.append(JournaledPhase(key=key, state=State.CORRECT, values={"accuracy": 1.0}))
     await back(folder, "1of4", {"a": 1.0})
     found = await standing_of_run(folder)
-    assert (found["completed"], found["shards"]) == (2, {"count": 4, "back": 1, "here": 0})
+    assert (found.completed, found.shards) == (2, {"count": 4, "back": 1, "here": 0})
 
 
 def test_the_status_command_shows_shards(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

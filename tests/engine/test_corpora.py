@@ -303,7 +303,7 @@ async def test_the_error_about_a_lost_corpus_says_that_the_next_resume_ingests_i
 
 async def test_the_status_counts_how_corpora_and_items_ended_last_and_no_earlier_attempts(world: World) -> None:
     async def phases() -> object:
-        return (await run_status(world.workspace / "checkpoints/r"))["phases"]
+        return (await run_status(world.workspace / "checkpoints/r")).phases
 
     store = ScriptedStore.install(world)
     store.fails("ingest", at=None, error="Rejected")
@@ -322,10 +322,10 @@ async def test_the_status_of_a_run_whose_memories_were_lost_counts_a_corpus_once
     flags = {"phases": "ingest,index,search,answer,evaluate"}
     await world.resume("r", **flags)
     status = await run_status(world.workspace / "checkpoints/r")
-    assert status["phases"] == {"ingest": {"ok": 1}, "index": {"not_ready": 1}, "search": {"not_ready": 4}}
+    assert status.phases == {"ingest": {"ok": 1}, "index": {"not_ready": 1}, "search": {"not_ready": 4}}
     await world.resume("r", **flags)
     status = await run_status(world.workspace / "checkpoints/r")
-    assert status["phases"] == {
+    assert status.phases == {
         "ingest": {"ok": 1}, "index": {"ok": 1}, "search": {"ok": 4}, "evaluate": {"ok": 4},
     }  # fmt: skip
 

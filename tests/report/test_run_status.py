@@ -34,13 +34,13 @@ async def test_the_status_of_a_finished_run_has_counts_cost_and_ranges(tmp_path:
     paid = [ItemData(item="q1", calls=calls), *ITEMS[1:]]
     folder = await write_run(tmp_path, "r1", [(first, paid), (second, [ERROR])], ranges=((2, 4),), total=9)
     found = await run_status(folder)
-    assert found == {
+    assert found.to_json() == {
         "run_id": "r1", "state": "complete", "reason": "", "holder": None, "partial": False, "total": 4, "completed": 2,
         "failed": 2, "in_progress": 0, "range": [[2, 4]], "gaps": [[1, 1], [5, 9]], "question_types": ["one", "two"],
         "eta_s": None, "oldest_request_s": None, "index_wait": None,
-        "cost_usd": "1.25", "cost_unknown_calls": 0, "phases": found["phases"],
+        "cost_usd": "1.25", "cost_unknown_calls": 0, "phases": found.phases,
     }  # fmt: skip
-    assert found["phases"] == {
+    assert found.phases == {
         "search": {"ok": 2}, "answer": {"ok": 2}, "evaluate": {"ok": 2},
     }  # fmt: skip
 
@@ -49,14 +49,14 @@ async def test_calls_without_a_known_price_are_counted(tmp_path: Path) -> None:
     calls = {Phase.SEARCH: (call("provider"), call("embedding")), Phase.ANSWER: (call("answering", cost="1"),)}
     folder = await write_run(tmp_path, "r1", [(record("x"), [ItemData(item="q1", calls=calls)])])
     found = await run_status(folder)
-    assert (found["cost_usd"], found["cost_unknown_calls"]) == ("1", 2)
+    assert (found.cost_usd, found.cost_unknown_calls) == ("1", 2)
 
 
 async def test_a_paused_run_has_no_remaining_time(tmp_path: Path) -> None:
     folder = await write_run(tmp_path, "r1", [(record("x"), ITEMS)], state=RunState.PAUSED, planned=9)
     found = await run_status(folder)
-    assert (found["partial"], found["in_progress"], found["eta_s"], found["question_types"]) == (True, 0, None, None)
-    assert (found["range"], found["gaps"]) == (None, [])
+    assert (found.partial, found.in_progress, found.eta_s, found.question_types) == (True, 0, None, None)
+    assert (found.range, found.gaps) == (None, [])
 
 
 async def test_a_running_run_has_holder_items_in_progress_and_remaining_time(tmp_path: Path) -> None:
@@ -64,14 +64,14 @@ async def test_a_running_run_has_holder_items_in_progress_and_remaining_time(tmp
     async with Journal.resume(folder) as journal:
         await journal.set_state(RunState.RUNNING)
         found = await run_status(folder)
-    assert found["state"] == "running" and "pid" in str(found["holder"])
-    assert (found["completed"], found["failed"], found["in_progress"]) == (2, 1, 6)
-    eta = found["eta_s"]
+    assert found.state == "running" and "pid" in str(found.holder)
+    assert (found.completed, found.failed, found.in_progress) == (2, 1, 6)
+    eta = found.eta_s
     assert isinstance(eta, float) and eta > 0, "each pending item takes as long as the ended ones"
     empty = await write_run(tmp_path, "r2", [(record("x"), [])], state=RunState.RUNNING, planned=9)
     async with Journal.resume(empty) as journal:
         await journal.set_state(RunState.RUNNING)
-        assert (await run_status(empty))["eta_s"] is None, "no item has ended"
+        assert (await run_status(empty)).eta_s is None, "no item has ended"
 
 
 async def test_the_remaining_time_ignores_the_time_between_two_processes(
@@ -85,11 +85,11 @@ async def test_the_remaining_time_ignores_the_time_between_two_processes(
         await journal.set_state(RunState.RUNNING)
         await journal.record_resume({})
         await journal.flush()
-        assert (await run_status(folder))["eta_s"] is None, "no item ended in this process"
+        assert (await run_status(folder)).eta_s is None, "no item ended in this process"
         for row in rows_of(begun, ItemData(item="q4")):
             journal.append(row)
         await journal.flush()
-        eta = (await run_status(folder))["eta_s"]
+        eta = (await run_status(folder)).eta_s
         assert isinstance(eta, float) and eta < 3600, "the journal was started years before"
 
 

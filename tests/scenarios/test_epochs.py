@@ -65,7 +65,7 @@ async def job_equal_in_every_output(world: World, outcome: Outcome, live: Progre
     (running,) = live.jobs.values()
     assert (running.planned, running.ended) == (planned, ended)
     status = await run_status(outcome.folder)
-    assert (status["total"], status["completed"], status["failed"]) == (planned, ended - failed, failed)
+    assert (status.total, status.completed, status.failed) == (planned, ended - failed, failed)
     (row,) = await list_runs(world.workspace)
     assert (row["planned"], row["ended"]) == (planned, ended)
     await rebuild(world.workspace)

@@ -97,8 +97,8 @@ def _nothing_to_retry(folder: Path) -> int:
     console.note(text)
     if current.get().json:
         found = anyio.run(run_status, folder)
-        cost = {"cost_usd": found["cost_usd"], "cost_unknown_calls": found.get("cost_unknown_calls", 0)}
-        done = {"event": "done", "run_id": found["run_id"], "status": found["state"], "exit_code": 0, "message": text}
+        cost = {"cost_usd": found.cost_usd, "cost_unknown_calls": found.cost_unknown_calls}
+        done = {"event": "done", "run_id": found.run_id, "status": found.state, "exit_code": 0, "message": text}
         console.json_line({**done, "jobs": [], **cost, "resume": None})
     return 0
 

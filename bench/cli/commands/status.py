@@ -17,11 +17,10 @@ from bench.cli.run_display import seconds_text, share_text
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
-from bench.journal.records import IndexWaiting
 from bench.visible import counted
 
 if TYPE_CHECKING:
-    from bench.report.status import RunStatusDocument
+    from bench.report.status import RunStatus
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -42,15 +41,15 @@ def status(run_id: str | None = None, *, watch: Toggle = False) -> int:
     while True:
         found = anyio.run(_read_status, folder)
         if current.get().json:
-            (console.json_line if watch else console.json_value)(found)
+            (console.json_line if watch else console.json_value)(found.to_json())
         else:
             _show(found)
-        if not watch or found["state"] in ENDED:
+        if not watch or found.state in ENDED:
             return 0
         time.sleep(WATCH_EVERY_S)
 
 
-async def _read_status(folder: Path) -> RunStatusDocument:
+async def _read_status(folder: Path) -> RunStatus:
     """Return the status of a run. If a cluster executes the run in parts, the journals of all parts are read."""
     from bench.engine.run import SHARDS
 
@@ -63,32 +62,32 @@ async def _read_status(folder: Path) -> RunStatusDocument:
     return await run_status(folder)
 
 
-def _show(found: RunStatusDocument) -> None:
-    total, completed, failed = found["total"], found["completed"], found["failed"]
-    console.line(f"run        {found['run_id']}")
-    holder = f" by {found['holder']}" if found.get("holder") else ""
-    console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))
+def _show(found: RunStatus) -> None:
+    total, completed, failed = found.total, found.completed, found.failed
+    console.line(f"run        {found.run_id}")
+    holder = f" by {found.holder}" if found.holder else ""
+    console.line(f"state      {found.state}{holder}" + (f" ({found.reason})" if found.reason else ""))
     open_items = total - completed - failed
     share = share_text(total - open_items, total)
     console.line(
         f"items      {total - open_items}/{total}{share}: {completed} ended well, {failed} failed, {open_items} pending"
     )
-    if "shards" in found:
-        console.line(f"shards     {_shards_text(found['shards'])}")
-    for name, counts in found["phases"].items():
+    if found.shards is not None:
+        console.line(f"shards     {_shards_text(found.shards)}")
+    for name, counts in found.phases.items():
         unit = " (corpora)" if name in ("ingest", "index") else ""
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()) + unit)
-    if found["oldest_request_s"] is not None:
-        console.line(f"slowest    {found['oldest_request_s']:.0f} s in flight")
-    if found["index_wait"] is not None:
-        console.line(f"waiting    {IndexWaiting(**found['index_wait']).text}")
-    if found["eta_s"] is not None:
-        console.line(f"ETA        {seconds_text(found['eta_s'])}")
-    unknown = found["cost_unknown_calls"]
+    if found.oldest_request_s is not None:
+        console.line(f"slowest    {found.oldest_request_s:.0f} s in flight")
+    if found.index_wait is not None:
+        console.line(f"waiting    {found.index_wait.text}")
+    if found.eta_s is not None:
+        console.line(f"ETA        {seconds_text(found.eta_s)}")
+    unknown = found.cost_unknown_calls
     least = f" or more ({counted(unknown, 'call(|s) (has|have)')} no known price)" if unknown else ""
-    console.line(f"cost       USD {found['cost_usd']}{least}")
-    if found["state"] not in ("complete", "running"):
-        resuming = command(f"bench run --resume {found['run_id']}")
+    console.line(f"cost       USD {found.cost_usd}{least}")
+    if found.state not in ("complete", "running"):
+        resuming = command(f"bench run --resume {found.run_id}")
         console.line(f"next       {resuming}")
 
 
