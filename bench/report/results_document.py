@@ -45,8 +45,17 @@ class MetricDocument(TypedDict):
     spread: NotRequired[float]
 
 
-class JobSummaryDocument(TypedDict):
-    """The identity of a job, and the number of its items in each state."""
+class SharedBuild(TypedDict, total=False):
+    """Data on the memories that a job searches, if several jobs search these memories or another run ingested them.
+
+    The fields are the lane that ingested, the number of jobs, and the run that paid.
+    """
+
+    build: Json
+
+
+class JobDocument(SharedBuild, GoldSection):
+    """All results of a job."""
 
     benchmark: str
     provider: str
@@ -59,31 +68,12 @@ class JobSummaryDocument(TypedDict):
     counts: Mapping[str, int]
     error_kinds: Mapping[str, int]
     valid: bool
-
-
-class SharedBuild(TypedDict, total=False):
-    """Data on the memories that a job searches, if several jobs search these memories or another run ingested them.
-
-    The fields are the lane that ingested, the number of jobs, and the run that paid.
-    """
-
-    build: Json
-
-
-class DeterministicJob(JobSummaryDocument, SharedBuild, GoldSection):
-    """The results of a job that are equal between identical runs."""
-
     track: str
     k: int
     selection: Mapping[str, object]
     invalid: list[str]
     skipped: str | None
     metrics: Mapping[str, MetricDocument]
-
-
-class VariableFields(TypedDict):
-    """The fields of a job that can differ between identical runs, such as usage and notes."""
-
     isolation: Json
     usage: Mapping[str, Json]
     memory_cost: MemoryCostDocument | None
@@ -92,10 +82,11 @@ class VariableFields(TypedDict):
     signs: list[Json]
 
 
-class JobDocument(DeterministicJob, VariableFields):
-    """All results of a job."""
-
-
+SUMMARY = ("benchmark", "provider", "models", "epochs", "n_planned", "n_scored", "n_pending", "n_failed_repeats",
+           "counts", "error_kinds", "valid")  # fmt: skip
+"""the fields of a job in the event that ends a run"""
+VARIABLE = ("isolation", "usage", "memory_cost", "judge_calibration", "notes", "signs")
+"""the fields of a job that can differ between identical runs"""
 Job = TypeVar("Job", bound=JobDocument)
 
 
@@ -108,67 +99,33 @@ class ResultsDocument(TypedDict, Generic[Job]):
     jobs: list[Job]
 
 
-class DeterministicResults(TypedDict):
-    """The results of a run that are equal between identical runs."""
-
-    plan_digest: str
-    partial: bool
-    jobs: list[DeterministicJob]
-
-
-class MeasuredJob(VariableFields):
-    """The values of a job that depend on a clock, a network or a price."""
-
-    benchmark: str
-    provider: str
-    metrics: Mapping[str, MetricDocument]
-
-
-class MeasuredResults(TypedDict):
-    """The results of a run that depend on a clock, a network or a price."""
-
-    run_id: str
-    status: str
-    reason: str
-    gaps: list[list[int]]
-    jobs: list[MeasuredJob]
-
-
-class ReportDocument(TypedDict):
-    """The document ``report.json``."""
-
-    results: DeterministicResults
-    measured: MeasuredResults
-
-
 def results_json(report: Report) -> ResultsDocument[JobDocument]:
     """Return the document of ``bench results RUN --json``."""
     return {
         "run_id": report.run_id,
         "status": str(report.status),
         "partial": report.partial,
-        "jobs": [{**_job(job, list(job.metrics)), **_variable_fields(job)} for job in report.jobs],
+        "jobs": [_job(job) for job in report.jobs],
     }
 
 
-def report_json(report: Report) -> ReportDocument:
+def report_json(report: Report) -> Json:
     """Return the document ``report.json``.
 
     Results that are equal in identical runs are separate from measured values.
     """
-    jobs: list[DeterministicJob] = []
-    measured: list[MeasuredJob] = []
+    jobs, measured = [], []
     for job in report.jobs:
-        categories = {metric.name: metric.category for metric in job.record.metrics}
-        fixed = [name for name in job.metrics if categories.get(name) not in MEASURED]
-        jobs.append(_job(job, fixed))
-        timed = {name: metric_json(one) for name, one in job.metrics.items() if name not in fixed}
+        found = _job(job)
+        timed = {metric.name for metric in job.record.metrics if metric.category in MEASURED}
+        fixed = {name: one for name, one in found["metrics"].items() if name not in timed}
+        jobs.append({**{name: value for name, value in found.items() if name not in VARIABLE}, "metrics": fixed})
         measured.append(
             {
-                "benchmark": job.record.benchmark,
-                "provider": job.record.provider,
-                "metrics": timed,
-                **_variable_fields(job),
+                "benchmark": found["benchmark"],
+                "provider": found["provider"],
+                "metrics": {name: one for name, one in found["metrics"].items() if name in timed},
+                **{name: value for name, value in found.items() if name in VARIABLE},
             }
         )
     return {
@@ -183,10 +140,30 @@ def report_json(report: Report) -> ReportDocument:
     }
 
 
-def _variable_fields(job: JobReport) -> VariableFields:
+def _job(job: JobReport) -> JobDocument:
+    record = job.record
     return {
+        "benchmark": record.benchmark,
+        "provider": record.provider,
+        "models": asdict(record.models),
+        "epochs": record.epochs,
+        "n_planned": job.n_planned,
+        "n_scored": job.n_scored,
+        "n_pending": job.n_pending,
+        "n_failed_repeats": job.failed_repeats,
+        "counts": {str(state): n for state, n in sorted(job.counts.items())},
+        "error_kinds": dict(job.error_kinds),
+        "valid": job.valid,
+        "track": record.track,
+        "k": record.k,
+        **_build(job),
+        "selection": dict(record.selection),
+        "invalid": list(job.invalid),
+        "skipped": record.skipped,
+        "metrics": {name: metric_json(one) for name, one in job.metrics.items()},
+        **gold_json(record, job.gold),
         "isolation": asdict(job.isolation),
-        "usage": _usage(job),
+        "usage": {role: usage_json(job.usage.get(role, UsageTotals())) for role in ROLES},
         "memory_cost": None if job.memory_cost is None else cost_json(job.memory_cost),
         "judge_calibration": [dict(one.stored) for one in job.calibration],
         "notes": list(job.notes),
@@ -200,37 +177,6 @@ def _variable_fields(job: JobReport) -> VariableFields:
             }
             for one in job.signs
         ],
-    }
-
-
-def _summary(job: JobReport) -> JobSummaryDocument:
-    return {
-        "benchmark": job.record.benchmark,
-        "provider": job.record.provider,
-        "models": asdict(job.record.models),
-        "epochs": job.record.epochs,
-        "n_planned": job.n_planned,
-        "n_scored": job.n_scored,
-        "n_pending": job.n_pending,
-        "n_failed_repeats": job.failed_repeats,
-        "counts": {str(state): n for state, n in sorted(job.counts.items())},
-        "error_kinds": dict(job.error_kinds),
-        "valid": job.valid,
-    }
-
-
-def _job(job: JobReport, names: list[str]) -> DeterministicJob:
-    record = job.record
-    return {
-        **_summary(job),
-        "track": record.track,
-        "k": record.k,
-        **_build(job),
-        "selection": dict(record.selection),
-        "invalid": list(job.invalid),
-        "skipped": record.skipped,
-        "metrics": {name: metric_json(job.metrics[name]) for name in names},
-        **gold_json(record, job.gold),
     }
 
 
@@ -278,10 +224,6 @@ def interval_json(interval: Interval | None) -> IntervalDocument | None:
     return None if interval is None else interval.to_json()
 
 
-def _usage(job: JobReport) -> dict[str, Json]:
-    return {role: usage_json(job.usage.get(role, UsageTotals())) for role in ROLES}
-
-
 def usage_json(spent: UsageTotals) -> Json:
     """Return the total usage as JSON, with the number of calls and their cost."""
     usage = asdict(spent.usage)
@@ -290,9 +232,9 @@ def usage_json(spent: UsageTotals) -> Json:
 
 def done_job(job: JobReport) -> Json:
     """Return the results of a job for the event ``done``, which reports the end of a run."""
-    headline = job.headline
+    document, headline = _job(job), job.headline
     return {
-        **_summary(job),
+        **{name: value for name, value in document.items() if name in SUMMARY},
         "headline": None if headline is None else {"metric": headline.metric, **metric_json(headline)},
-        "usage": _usage(job),
+        "usage": document["usage"],
     }

@@ -19,6 +19,7 @@ from typing import Generic, TypedDict, TypeVar
 from bench.journal.results_db import JobSummary, MetricSummary
 from bench.report.leaderboard.standings import RankedJob, RankingTable, Standing, summary_sentences, value_with_interval
 from bench.report.tables import Grid, number, safe_row
+from bench.scalars import Json
 
 
 class BoardMetric(TypedDict):
@@ -89,19 +90,13 @@ class TableDocument(TypedDict, Generic[BoardRows]):
     notes: list[str]
 
 
-class ViewDocument(TypedDict):
-    """The document of ``bench leaderboard --json``; numbers are not rounded."""
-
-    view: str
-    tables: list[TableDocument[JobRow | JobsRow]]
+def board_json(view: str, tables: Sequence[RankingTable]) -> Json:
+    """Return the document of ``bench leaderboard --json``; numbers are not rounded."""
+    return {"view": view, "tables": [table_json(table) for table in tables]}
 
 
-def board_json(view: str, tables: Sequence[RankingTable]) -> ViewDocument:
-    """Return the document of ``bench leaderboard --json``."""
-    return {"view": view, "tables": [_table_json(table) for table in tables]}
-
-
-def _table_json(table: RankingTable) -> TableDocument[JobRow | JobsRow]:
+def table_json(table: RankingTable) -> TableDocument[JobRow | Json]:
+    """Return a table as JSON; its rows are jobs if the table shows one benchmark, otherwise lists of jobs."""
     one_task = len(table.tasks) == 1 and all(len(one.places) == 1 for one in table.standings)
     names = {place.job.benchmark for one in table.standings for place in one.places}
     return {
@@ -117,7 +112,7 @@ def row_json(one: Standing) -> JobRow:
     return {**_place_json(one.first), "value": one.value}
 
 
-def _jobs_row_json(one: Standing) -> JobsRow:
+def _jobs_row_json(one: Standing) -> Json:
     job = one.first.job
     return {
         "provider": job.provider,

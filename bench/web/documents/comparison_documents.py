@@ -24,7 +24,7 @@ from bench.model import Phase
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.comparison.formats import ComparedPair, ComparisonDocument
 from bench.report.exports.export import ITEM_PAYLOAD, payload
-from bench.report.leaderboard.formats import JobRow, TableDocument, board_grids, board_json, row_json
+from bench.report.leaderboard.formats import JobRow, TableDocument, board_grids, row_json, table_json
 from bench.report.leaderboard.standings import (
     VIEWS,
     RankedJob,
@@ -227,7 +227,6 @@ async def leaderboard_document(site: Site, board_filter: LeaderboardFilter) -> B
         tables = [ranked_by_type(table, board_filter.question_type) for table in tables]
     receipts = receipts_by_job(site, {place.job.run_id for place in shown})
     grids = board_grids(tables, board_filter.view) if board_filter.view in MATRIX_VIEWS else [None] * len(tables)
-    documents = board_json(board_filter.view, tables)["tables"]
     about = f"{board_filter.question_type}: " if board_filter.question_type else ""
     return {
         "benchmarks": sorted({place.job.benchmark for place in board}),
@@ -235,16 +234,16 @@ async def leaderboard_document(site: Site, board_filter: LeaderboardFilter) -> B
         "view": board_filter.view,
         "tables": [
             {
-                **one,
+                **document,
                 "rows": _board_rows(table, receipts, board_filter)
                 if grid is None
-                else cast("list[BoardRow]", one["rows"]),
+                else cast("list[BoardRow]", document["rows"]),
                 "saying": [about + text for text in summary_sentences(table, command=False)],
                 "leaders": leaders(table),
                 "not_ranked": _not_ranked(site, table, invalid) if board_filter.view in ("benchmark", "type") else [],
                 "grid": _grid(grid),
             }
-            for one, table, grid in zip(documents, tables, grids, strict=bool(tables))
+            for document, table, grid in zip(map(table_json, tables), tables, grids, strict=bool(tables))
         ],
     }
 

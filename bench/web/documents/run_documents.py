@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from bench.journal import Reader
 from bench.journal.pages import ends_of, sampled_times
@@ -36,7 +36,7 @@ from bench.plan.ranges import gaps_of
 from bench.report import fold, results_json
 from bench.report.fold import job_invalid_reasons, repeats_of
 from bench.report.job_data import OutcomeCounts
-from bench.report.results_document import DeterministicJob, JobDocument, MeasuredJob, ReportDocument, ResultsDocument
+from bench.report.results_document import JobDocument, ResultsDocument
 from bench.scalars import Json
 from bench.stats import percentile
 from bench.web.app_state import Site
@@ -156,20 +156,19 @@ async def _times(reader: Reader, record: JobRecord) -> dict[str, LatencySpread]:
     return found
 
 
-def _stored_report(workspace: Path, run_id: str) -> ReportDocument | None:
+def _stored_report(workspace: Path, run_id: str) -> Any:
     """Read the stored report of a run; None if the report is missing or older than the journal."""
     path = workspace / "results" / run_id / "report.json"
     newest = max(at for at, _ in journal_stamp(workspace / CHECKPOINTS / run_id))
     try:
         if path.stat().st_mtime_ns < newest:
             return None
-        found: ReportDocument = json.loads(path.read_bytes())
+        return json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found
 
 
-def _join_report(report: ReportDocument, records: tuple[JobRecord, ...]) -> ResultsDocument[JobDocument] | None:
+def _join_report(report: Any, records: tuple[JobRecord, ...]) -> ResultsDocument[JobDocument] | None:
     """Join the two parts of a stored report, ``results`` and ``measured``; None if the file has another structure."""
     try:
         results, measured = report["results"], report["measured"]
@@ -184,11 +183,11 @@ def _join_report(report: ReportDocument, records: tuple[JobRecord, ...]) -> Resu
         return None
 
 
-def _join_job(fixed: DeterministicJob, timed: MeasuredJob, record: JobRecord) -> JobDocument:
+def _join_job(fixed: Any, timed: Any, record: JobRecord) -> JobDocument:
     both = {**fixed["metrics"], **timed["metrics"]}
     order = [metric.name for metric in record.metrics]
     names = [name for name in order if name in both] + [name for name in both if name not in order]
-    found: JobDocument = {**fixed, **timed, "metrics": {name: both[name] for name in names}}
+    found: JobDocument = fixed | timed | {"metrics": {name: both[name] for name in names}}
     if not JobDocument.__required_keys__ <= found.keys():
         raise KeyError("an earlier version of bench wrote the report")
     return found
