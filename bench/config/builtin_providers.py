@@ -11,6 +11,8 @@ BUILT_IN = {
     "vector": "Exact cosine over embeddings of any OpenAI-compatible endpoint",
 }
 """name of a built-in provider -> its description"""
+ALIASES = {"bm25": ("local-baseline", "LocalBaseline")}
+"""name of a built-in provider -> its other names"""
 CONTROLS = frozenset({"oracle", "no-memory", "random", "full-context"})
 """names of the controls: providers with reference results, which are never ranked"""
 

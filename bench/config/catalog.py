@@ -19,6 +19,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from bench.config.builtin_providers import ALIASES, BUILT_IN
 from bench.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Catalog:
 
     def benchmark(self, name: str) -> BenchmarkConfig:
         """Load a benchmark config by name."""
-        return self.read_benchmark(self.find("benchmarks", name).path)
+        return self.read_benchmark(self._find_checked("benchmarks", name))
 
     def read_benchmark(self, path: Path) -> BenchmarkConfig:
         """Load a benchmark config from a file. The configs that the file extends are looked up in this catalog."""
@@ -155,6 +156,9 @@ class Catalog:
 
     def check(self, entry: CatalogEntry) -> None:
         """Raise ConfigError if the config is invalid. The data of a benchmark is not checked."""
+        problems = self.name_problems(entry.kind, entry.path)
+        if problems:
+            raise ConfigError.of(problems)
         match entry.kind:
             case "benchmarks":
                 self.read_benchmark(entry.path)
@@ -172,6 +176,41 @@ class Catalog:
 
                 load(Source.read(entry.path), RunRequest)
 
+    def name_problems(self, kind: Kind, path: Path) -> list[ConfigError]:
+        """Return an error for the name and for each alias of a config that another config has.
+
+        A config of the workspace can have the name of a built-in config, which it then hides.
+        """
+        entry = next((one for one in self._entries[kind] if one.path.resolve() == path.resolve()), None)
+        if entry is None or entry.builtin or entry.problem:
+            return []
+        from bench.config.file import Source, display_path
+
+        others = [one for one in self._entries[kind] if one is not entry and not one.shadowed]
+        found: list[tuple[tuple[str | int, ...], str, str]] = [
+            (("name",), f'the name "{entry.name}" is also the name of {display_path(other.path)}', "rename one of them")
+            for other in others
+            if other.name.lower() == entry.name.lower()
+        ]
+        for at, alias in enumerate(entry.aliases):
+            owners = [display_path(one.path) for one in others if one.has_name(alias)]
+            if kind == "providers":
+                owners += [f"the built-in provider {name}" for name in BUILT_IN if _is_built_in(name, alias)]
+            if owners:
+                message = f'the alias "{alias}" is already a name of {owners[0]}'
+                found.append((("aliases", at), message, "choose another alias"))
+        if not found:
+            return []
+        source = Source.read(entry.path)
+        return [ConfigError(message, where=source.place(key), hint=hint) for key, message, hint in found]
+
+    def _find_checked(self, kind: Kind, name: str) -> Path:
+        path = self.find(kind, name).path
+        problems = self.name_problems(kind, path)
+        if problems:
+            raise ConfigError.of(problems)
+        return path
+
     def _path_of_benchmark(self, name: str) -> Path | None:
         try:
             return self.find("benchmarks", name).path
@@ -182,7 +221,12 @@ class Catalog:
         """Load a provider config by name."""
         from bench.config.provider.file import load_provider
 
-        return load_provider(self.find("providers", name).path)
+        return load_provider(self._find_checked("providers", name))
+
+
+def _is_built_in(provider: str, name: str) -> bool:
+    """Return True if ``name`` is the name or an alias of this built-in provider, ignoring case."""
+    return name.lower() in {provider, *(alias.lower() for alias in ALIASES.get(provider, ()))}
 
 
 def _files(folder: Path, *, manifests: bool) -> Iterator[str]:

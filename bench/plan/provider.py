@@ -121,11 +121,11 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
     """
     from bench.providers.adapters import builtin_config, plugin_config
 
+    if name.lower() in BUILT_IN and all(entry.name.lower() != name.lower() for entry in catalog.providers()):
+        return builtin_config(name.lower())
     try:
         return catalog.provider(name)
     except UsageError:
-        if name.lower() in BUILT_IN:
-            return builtin_config(name.lower())
         plugged = plugin_config(name)
         if plugged is not None:
             return plugged

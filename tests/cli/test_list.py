@@ -117,6 +117,28 @@ def test_columns_are_aligned_and_truncated_to_the_terminal_width(
     )
 
 
+def test_a_benchmark_without_data_is_listed_with_license_size_and_the_tags_of_its_base(bench: Bench) -> None:
+    found = rows(bench, "benchmarks")["locomo-turns"]
+    assert (found["state"], found["license"]) == ("needs download", "CC-BY-NC-4.0")
+    assert found["size"].startswith("10 conversations, 272 sessions") and "retrieval" in found["tags"]
+    assert "\n  locomo-turns " in bench("list", "benchmarks", "--tags", "retrieval").stdout
+
+
+def test_the_text_shows_license_and_size_of_missing_data(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown: dict[str, object] = {"description": "Chats", "license": "MIT", "size": "9 chats"}
+    given: list[dict[str, object]] = [
+        {"name": "a", "state": "ready", **shown},
+        {"name": "b", "state": "needs download", **shown},
+    ]
+    listing.print_kind("benchmarks", given)
+    assert capsys.readouterr().out == (
+        "benchmarks (2)\n  a  ready           Chats\n  b  needs download  Chats (license MIT; 9 chats)\n\n"
+    )
+
+
 def test_an_empty_kind_prints_only_its_heading(bench: Bench) -> None:
     assert bench("list", "runs").stdout == "runs (0)\n\n"
     assert json.loads(bench("list", "runs", "--json").stdout) == {"runs": []}

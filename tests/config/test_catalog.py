@@ -226,6 +226,33 @@ def test_a_name_of_two_files_is_an_error_that_names_both(tmp_path: Path) -> None
     assert caught.value.hint == "rename one of them"
 
 
+@pytest.mark.parametrize("alias", ["two", "TWO", "chroma", "openai-memory", "bm25", "Local-Baseline"])
+def test_an_alias_that_another_provider_has_is_an_error_with_its_line(tmp_path: Path, alias: str) -> None:
+    one = put(tmp_path, "providers", "one.yaml", f"name: one\naliases: [mine, {alias}]\n")
+    put(tmp_path, "providers", "two.yaml")
+    catalog = Catalog.load(tmp_path)
+    (problem,) = catalog.name_problems("providers", one)
+    assert problem.message.startswith(f'the alias "{alias}" is already a name of ')
+    assert problem.where is not None and problem.where.endswith("one.yaml:2:17")
+    with pytest.raises(ConfigError, match="is already a name of"):
+        catalog.provider("one")
+
+
+def test_two_files_with_one_name_are_an_error_of_both(tmp_path: Path) -> None:
+    paths = [put(tmp_path, "providers", "one.yaml"), put(tmp_path, "providers", "one.yml")]
+    catalog = Catalog.load(tmp_path)
+    for path, other in (paths, reversed(paths)):
+        (problem,) = catalog.name_problems("providers", path)
+        assert problem.message.startswith('the name "one" is also the name of ') and other.name in problem.message
+
+
+def test_a_built_in_config_that_the_workspace_hides_takes_no_alias(tmp_path: Path) -> None:
+    mine = put(
+        tmp_path, "providers", "openai-vector-stores.yaml", "name: openai-vector-stores\naliases: [openai-memory]\n"
+    )
+    assert Catalog.load(tmp_path).name_problems("providers", mine) == []
+
+
 def test_a_shadowed_shipped_file_is_listed_but_not_found_by_name(tmp_path: Path) -> None:
     mine = put(tmp_path, "providers", "chroma.yaml", "name: Chroma\n")
     catalog = Catalog.load(tmp_path)

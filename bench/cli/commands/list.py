@@ -28,8 +28,11 @@ DATA_PATH = re.compile(KEY % "localPath|local_path", re.MULTILINE)
 LOCAL_PATH = re.compile(KEY % "path", re.MULTILINE)
 PAGE = re.compile(r"^  page: (\S+)", re.MULTILINE)
 EXTENDS = re.compile(r"^extends\s*:\s*(\S+)", re.MULTILINE)
+LICENSE = re.compile(r"""^(?:license\s*:|[ \t]*"license"\s*:)\s*["']?(.+?)["']?,?\s*$""", re.MULTILINE)
+SIZE = re.compile(r"""^  size:[ ]*(?:>-\s*\n((?:    .*\n?)+)|["']?(.+?)["']?\s*$)""", re.MULTILINE)
 DATA_FILE = re.compile(r'"data_file"\s*:\s*"([^"]+)"')
 GAP = 2
+NEEDS_DOWNLOAD = "needs download"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -85,7 +88,7 @@ def print_kind(kind: str, rows: Rows) -> None:
     console.line(f"{kind} ({len(rows)})")
     columns = COLUMNS[kind]
     cells = [
-        [_minute(_cell_text(row.get(name))) if name == DATE else _cell_text(row.get(name)) for name in columns]
+        [_minute(_cell_text(row.get(name))) if name == DATE else _cell_text(_shown(row, name)) for name in columns]
         for row in rows
     ]
     widths = [max((len(row[index]) for row in cells), default=0) for index in range(len(columns))]
@@ -99,6 +102,15 @@ def print_kind(kind: str, rows: Rows) -> None:
 def _minute(instant: str) -> str:
     """Format an ISO time without seconds, so that it needs less width in the table of runs."""
     return instant[:16].replace("T", " ")
+
+
+def _shown(row: Mapping[str, object], name: str) -> object:
+    """Return a value of a row; for data that must be downloaded, the description is followed by license and size."""
+    facts = [f"license {row['license']}"] if row.get("license") else []
+    facts += [str(row["size"])] if row.get("size") else []
+    if name != "description" or row.get("state") != NEEDS_DOWNLOAD or not facts:
+        return row.get(name)
+    return f"{row.get(name) or ''} ({'; '.join(facts)})".strip()
 
 
 def _cell_text(value: object) -> str:
@@ -136,6 +148,7 @@ def benchmarks(workspace: Path) -> Rows:
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.benchmarks() if not entry.shadowed]
     by_name = {entry.name: entry for entry in entries}
+    bases = {entry.name: _with_bases(entry, by_name) for entry in entries}
     problems = {entry.name: _problem(catalog, entry) for entry in entries}
     return [
         {
@@ -143,7 +156,9 @@ def benchmarks(workspace: Path) -> Rows:
             "displayName": entry.display_name or entry.name,
             "description": problems[entry.name] or entry.description,
             "aliases": list(entry.aliases),
-            "tags": list(entry.tags),
+            "tags": list(next((one.tags for one in bases[entry.name] if one.tags), ())),
+            "license": _first_match(LICENSE, bases[entry.name]),
+            "size": _first_match(SIZE, bases[entry.name]),
             "state": "broken" if problems[entry.name] else _data_state(entry, by_name, catalog.roots),
             "builtin": entry.builtin,
             "docs": _page(entry, by_name),
@@ -153,6 +168,28 @@ def benchmarks(workspace: Path) -> Rows:
     ]
 
 
+def _with_bases(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> list[CatalogEntry]:
+    """Return a benchmark and the benchmarks that it extends, the nearest first."""
+    found = [entry]
+    while parent := EXTENDS.search(_text_of(found[-1])):
+        base = by_name.get(parent[1])
+        if base is None or base in found:
+            break
+        found.append(base)
+    return found
+
+
+def _first_match(pattern: re.Pattern[str], entries: Sequence[CatalogEntry]) -> str | None:
+    """Return what the pattern finds in the first of these configs that has a match, on one line."""
+    matches = (pattern.search(_text_of(entry)) for entry in entries)
+    found = next((match for match in matches if match), None)
+    return None if found is None else " ".join(next(part for part in found.groups() if part).split())
+
+
+def _text_of(entry: CatalogEntry) -> str:
+    return entry.path.read_text(encoding="utf-8", errors="replace")
+
+
 def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | None:
     """Return the path of a benchmark's documentation page, or of the page of the benchmark that it extends.
 
@@ -160,7 +197,7 @@ def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | Non
     """
     if not entry.builtin or entry.path.name == "manifest.json":
         return None
-    text = entry.path.read_text(encoding="utf-8")
+    text = _text_of(entry)
     if "\n  score:" in text:
         named = PAGE.search(text)
         return f"docs/benchmarks/{named[1] if named else entry.name}.md"
@@ -186,7 +223,7 @@ def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots:
 
     The config is only searched for the path of the data file; ``bench describe`` gives the exact state.
     """
-    text = entry.path.read_text(encoding="utf-8", errors="replace")
+    text = _text_of(entry)
     places = [entry.path.parent, *roots]
     if found := DATA_FILE.search(text):
         return "ready" if any((place / found[1]).is_file() for place in places) else "data missing"
@@ -197,7 +234,7 @@ def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots:
         return _data_state(by_name[parent[1]], others, roots)
     if match is not None and any((place / match[1]).is_file() for place in places):
         return "ready"
-    return "needs download"
+    return NEEDS_DOWNLOAD
 
 
 def providers(workspace: Path) -> Rows:

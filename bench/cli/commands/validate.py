@@ -82,6 +82,7 @@ def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment)
         before = len(found.problems)
         try:
             resolved = kind or _kind_of(path)
+            found.problems += catalog.name_problems(resolved, path)
             for problem, note in CHECKS[resolved](catalog, path, environment):
                 found.problems += [problem] if problem else []
                 found.notes += [note] if note else []

@@ -6,7 +6,7 @@ evidence.
 
 from __future__ import annotations
 
-from bench.config.builtin_providers import BUILT_IN
+from bench.config.builtin_providers import ALIASES, BUILT_IN
 
 
 def description(name: str) -> dict[str, object]:
@@ -28,7 +28,7 @@ _STORES = {**_OPERATIONS, "supports_metadata": True}
 _UNRANKED = {**_OPERATIONS, "scores": False}
 
 _SETTINGS: dict[str, dict[str, object]] = {
-    "bm25": {"display_name": "BM25", "aliases": ["local-baseline", "LocalBaseline"], "capabilities": _STORES},
+    "bm25": {"display_name": "BM25", "aliases": list(ALIASES["bm25"]), "capabilities": _STORES},
     "vector": {
         "display_name": "Vector",
         "client_embeddings": {"model": "openai/text-embedding-3-small"},
