@@ -54,6 +54,14 @@ async def test_unmapped_hits_of_the_same_namespace_do_not_make_a_job_invalid(wor
     assert f"{unmapped} of {hits} hits" in notes and "id_from" in notes
 
 
+async def test_hits_that_are_cut_because_they_exceed_k_are_not_counted_as_unmapped(world_of: Worlds) -> None:
+    world = world_of("search:over:n=30,pad=1", corpora=2, items=4)  # 3 memories, then 27 texts without an id
+    await world.run(providers="faulty", run_id="r")
+    job, notes = await reported(world, "r")
+    assert (job["isolation"]["hits"], job["isolation"]["unmapped_hits"]) == (8 * 10, 8 * 7)
+    assert "56 of 80 hits (70%) map to no memory" in notes
+
+
 async def test_no_other_corpus_is_probed_before_the_first_one_was_written(world_of: Worlds) -> None:
     world = world_of("add:latency:ms=60", corpora=3, items=3)
     outcome = await world.run(providers="faulty", run_id="r")

@@ -75,6 +75,8 @@ def map_hits(
     """
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
+    # hits that were cut are no misses
+    unmapped = found.unmapped if len(kept) == found.returned else [hit.source_ids for hit in kept].count(())
     sources = [anonymized.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
     kept, dates = date_hits(anonymized, kept, sources)
     if lane.plan.unit == "session":  # its text begins with its date
@@ -100,7 +102,7 @@ def map_hits(
         beyond=() if slots is None else slots[k:],
         requested=found.requested,
         returned=found.returned,
-        unmapped=found.unmapped,
+        unmapped=unmapped,
         flags=(*flags, *found.flags, *dates),
         reason=reason or ("" if slots is not None else "no_source_ids"),
         cost_usd=lane.search_price,
