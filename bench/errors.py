@@ -210,7 +210,7 @@ class VerificationError(BenchError):
 
 
 class CallError(BenchError):
-    """One call that failed permanently. The engine records the call as ``error(kind)`` and continues."""
+    """One call that failed permanently. The engine records its ``kind`` and continues."""
 
     kind = "unavailable"
     exit_code = 3
@@ -334,7 +334,7 @@ class Contaminated(CallError):
 
 
 class NotCleared(CallError):
-    """A namespace still had data after it was cleared. The journal has an event, and the receipt has a note."""
+    """A namespace still had data after it was cleared. The journal records this in an event, the receipt in a note."""
 
     kind = "not_cleared"
     default_hint = "clear the namespace again with: bench clean --orphans"

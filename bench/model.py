@@ -451,7 +451,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItem:
-    """The data of an item that an evaluator receives, including gold data."""
+    """What an evaluator receives about an item, including gold data."""
 
     id: str
     question: str
@@ -500,7 +500,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The data of one item in one epoch that metrics read. The engine builds it once."""
+    """What metrics read about one item in one epoch. The engine builds it once."""
 
     benchmark: str
     corpus: str

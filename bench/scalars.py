@@ -46,7 +46,7 @@ def number(value: object) -> float | None:
 def whole_number(value: object) -> int | None:
     """Convert a number or a text such as 50.0 or "50" to a non-negative integer.
 
-    Return None for any other value, and for numbers from 2**63.
+    Return None for any other value, and for numbers of 2**63 or more.
     """
     if isinstance(value, str) and value.strip().isdecimal() and not _is_too_long(value):
         value = int(value)

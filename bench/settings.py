@@ -237,7 +237,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
     A line is ``NAME=value``, blank, or a comment. ``export``, quotes, and comments after a space are allowed.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is not an assignment. The value is not shown.
+        ConfigError: the file cannot be read, or a line is not an assignment. The message does not show the line.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")

@@ -146,7 +146,10 @@ def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
 
 
 def _state(metric: Measure, row: Mapping[str, object]) -> str | None:
-    """Return the value of the row's key ``state``. If the row lacks the key, derive a state from ``correct``."""
+    """Return the value of the row's key ``state``. If the row lacks the key, derive a state from ``correct``.
+
+    Raises UnknownMetric if there is no such state.
+    """
     if "state" in row:
         state = None if row["state"] is None else str(row["state"])
         if state is not None and state not in set(State):

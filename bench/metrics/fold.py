@@ -277,7 +277,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
 
 
 def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
-    """Return the method that produced a number, and True if the number is an estimate.
+    """Return the method by which the values of a metric were counted or computed, and True if they are estimates.
 
     The method is the name of the token counter, of the price table, or of the library that computes the metric. It is
     None for all other metrics.

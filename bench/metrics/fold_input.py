@@ -114,7 +114,7 @@ def labels_of_each(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 NAN = math.nan
 MIN_RUN = 32
-"""minimum number of successive rows of one cluster that get an array of their own"""
+"""minimum number of successive rows of one cluster; the values of fewer rows are put into ``FoldCell.mixed``"""
 Key = tuple[Labels, str | None]
 """labels, state"""
 

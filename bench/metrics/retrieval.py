@@ -223,7 +223,7 @@ def _discount(rank: int, longmemeval: bool) -> float:
 def average_precision(ranking: Ranking, k: int | None, params: Params) -> float:
     """Return the average precision: the sum of the precisions at the ranks of the relevant hits / R.
 
-    R is the number of all expected ids, also if the list is cut at K.
+    R is the number of all expected ids, even if the list is cut at K.
     """
     found, terms = 0, []
     for rank, new in enumerate(ranking.new[:k], start=1):

@@ -147,7 +147,7 @@ def _has_parts(form: str, gold: str) -> bool:
 
 _SMALL_NUMBER = pattern(r"\d{1,2}")
 _SHORT_ANSWER = 12
-"""maximum number of spaces in an answer in which a small number in another spelling counts as the gold answer"""
+"""in an answer with more spaces than this, a small number in another spelling does not count as the gold answer"""
 
 
 def _has_loose_form(form: str, gold: str) -> bool:
@@ -245,7 +245,7 @@ _BREAK = pattern(r" ?\0 ?")
 
 
 def quotes_context(text: str, context: Sequence[str]) -> bool:
-    """Return True if an answer repeats at least half of its context texts, and at least two, word for word."""
+    """Return True if an answer repeats at least half of the texts in ``context``, and at least two, word for word."""
     if (size := len(text)) < 2 * _LEAST_QUOTED:
         return False
     lengths = sorted(map(len, context))

@@ -24,7 +24,7 @@ from bench.models.streams import join_anthropic
 from bench.tokens import count_tokens
 
 MIN_CACHED_TOKENS = 1024
-"""minimum length, in tokens, of the beginning of a prompt that Anthropic caches"""
+"""Anthropic caches the beginning of a prompt only if it has at least this number of tokens"""
 
 
 class Anthropic:

@@ -113,7 +113,7 @@ class _QueuedCall:
 
 
 class BatchSender:
-    """Sends the calls of one model in one role, such as judge, as batches. It is used in place of `Http`."""
+    """A sender of the calls of one model in one role, such as judge. It sends them in batches, in place of `Http`."""
 
     def __init__(self, endpoint: Endpoint, api: BatchApi, http: Http, log: BatchLog) -> None:
         self.endpoint = endpoint
@@ -304,7 +304,7 @@ class BatchSender:
 
 
 def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt: int) -> Response:
-    """Write a call to the call log, and return the response of the call from its outcome.
+    """Write a call of a batch to the call log, and return the response that its outcome contains.
 
     Raises:
         AttemptFailed: the call failed or was not processed.

@@ -97,7 +97,7 @@ def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> B
 
 
 class BatchClient:
-    """Sends requests to a batch endpoint with the API key of one model."""
+    """A client that sends requests to a batch endpoint with the API key of one model."""
 
     def __init__(self, http: Http, endpoint: Endpoint, target: Target) -> None:
         self._http = http
@@ -232,7 +232,7 @@ class AnthropicBatches:
 
 
 class BatchNotEnded(Exception):
-    """Raised if bench cannot recognize a batch yet, because its key can be read only after its end."""
+    """Raised if a batch may be the one that bench looks for, but its key can be read only after its end."""
 
 
 def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:

@@ -138,7 +138,7 @@ class CachedModel:
         self._model = model
         self._cache = cache
         self._identity = identity
-        """everything except the prompt that decides a reply: model name, address and settings"""
+        """everything that decides a reply, except the prompt: model name, address and settings"""
 
     @property
     def name(self) -> str:

@@ -58,7 +58,7 @@ class Price(Protocol):
 
 @dataclass(slots=True)
 class _CallResult:
-    """The reply of one call with its usage and price. It is filled inside the retry loop, as the response is read."""
+    """The reply of one call with its usage and price. The retry loop fills it when it reads a response."""
 
     reply: Reply | None = None
     usage: Usage | None = None
@@ -317,7 +317,7 @@ class SchemaJudge:
         return self._model.name
 
     async def ask(self, prompt: Prompt) -> Completion:
-        """Return the model's reply. If it had to be asked twice, return the second reply with the cost of both."""
+        """Return the model's reply. If the model is asked twice, return the second reply with the cost of both."""
         answer = await self._model.complete(prompt)
         schema = prompt.json_schema
         if schema is None or answer.finish in ("length", "refusal"):

@@ -192,7 +192,10 @@ def is_filter_refusal(error: object) -> bool:
 
 
 def body_error(text: str) -> object:
-    """Return the error object in a response body. If the body is not a JSON object, return its text."""
+    """Return the error object in a response body, or the whole body if it contains none.
+
+    If the body is not a JSON object, return its text.
+    """
     try:
         tree: object = json.loads(text)
     except (ValueError, RecursionError):

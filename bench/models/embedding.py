@@ -36,7 +36,7 @@ SIZE_WORDS = (
 TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
 """words in a 5xx error message that show that the request was too large"""
 MIN_DISTINCT_TEXTS = 3
-"""minimum number of texts, different even in lower case, for which one common vector is an error"""
+"""if at least this number of texts, different even in lower case, have the same vector, this is an error"""
 BLANK = " "
 """text that is sent in place of an empty text, which every API rejects"""
 

@@ -233,7 +233,10 @@ def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environm
 def _credentials(
     name: str, vendor: Vendor | None, auth: Auth | None, environment: Environment
 ) -> tuple[dict[str, str], tuple[tuple[str, str], ...], str | None]:
-    """Return the headers and query parameters with the API key, and the name of the key's environment variable."""
+    """Return the headers and query parameters with the API key, and the name of the key's environment variable.
+
+    The name is None if no key is needed.
+    """
     fixed = dict(vendor.headers) if vendor is not None else {}
     if auth is not None:
         headers, query = auth.credentials(environment, user=name)

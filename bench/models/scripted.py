@@ -102,7 +102,10 @@ def _line(text: str, where: str) -> ScriptLine:
 
 
 def _usage(tree: object, where: str) -> Usage | None:
-    """Read the usage of a line. Its fields have the names of bench or of an OpenAI-compatible server."""
+    """Read the usage of a line; return None if the line has none.
+
+    The fields of the usage have the names of bench or of an OpenAI-compatible server.
+    """
     if tree is None:
         return None
     if isinstance(tree, Mapping) and "prompt_tokens" in tree:

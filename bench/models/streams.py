@@ -87,7 +87,7 @@ def _error_in(events: Sequence[object]) -> object:
 
 @dataclass(slots=True)
 class _StreamEnd:
-    """Finds where the text of a stream ends: at the first event with a finish reason.
+    """The place where the text of a stream ends: the first event with a finish reason.
 
     If the server sends a finish reason with every piece of text, the text ends with the last of these events.
     """
@@ -97,7 +97,10 @@ class _StreamEnd:
     late: bool = False
 
     def accepts(self, *, text: bool, finish: bool) -> bool:
-        """Return True if the content of an event comes before the end of the text, so that it belongs to the reply."""
+        """Return True if the content of the next event belongs to the reply.
+
+        Text after the end of the text does not belong to it. Content without text always does.
+        """
         self.finish_in_each = self.finish_in_each and (finish or not text)
         taken = not self.finished or (finish and self.finish_in_each) or not text
         self.finished = self.finished or finish

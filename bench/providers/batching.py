@@ -5,7 +5,7 @@ Example::
     for batch in batches(pieces(memories, provider.batching), provider.batching, wanted=benchmark_batch_size):
         await provider.ingest(space, batch)
 
-The engine splits memories itself, so that batches have the same numbers before and after a restart.
+The engine splits memories itself, so that a batch has the same number and contents before and after a restart.
 """
 
 from __future__ import annotations

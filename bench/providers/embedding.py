@@ -24,7 +24,7 @@ Vector = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class ProviderEmbedder:
-    """Embeds stored texts and questions for one provider."""
+    """An embedder for the stored texts and the questions of one provider."""
 
     embedder: Embedder
 

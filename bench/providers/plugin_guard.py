@@ -124,7 +124,7 @@ class AdapterErrors:
 
 @dataclass(slots=True)
 class GuardedMethod:
-    """A wrapped method of a plug-in: checks the type of the result, and measures how long the event loop is blocked."""
+    """A wrapped method of a plug-in. It checks the type of the result, and measures how long the loop is blocked."""
 
     adapter: str
     name: str

@@ -188,7 +188,10 @@ class Provider(Protocol):
 
     @property
     def on_unknown(self) -> OnUnknown:
-        """Return what to do with a batch if it is unknown whether the batch was stored."""
+        """Return what to do with a batch if it is unknown whether the batch was stored.
+
+        ``repeat``: send the batch again. ``probe`` and ``reset``: find out by a count or by searches.
+        """
         ...
 
     @property
@@ -204,7 +207,7 @@ class Provider(Protocol):
     ) -> None: ...
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Store one batch of memories in order. The result lists memories that failed under ``rejected``."""
+        """Store one batch of memories in order. In the result, ``rejected`` has the memories that failed."""
         ...
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:

@@ -108,7 +108,10 @@ def _own_labels(choices: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _texts_alone(choices: Sequence[str]) -> Sequence[str]:
-    """Return the texts of the options without their own letters, if each has one: ``Rome`` for ``(a) Rome``."""
+    """Return the texts of the options without the letters at their start: ``Rome`` for ``(a) Rome``.
+
+    If not every option has a letter and a text, return ``choices`` unchanged.
+    """
     texts = [text.strip() for _, text in _own_labels(choices)]
     return texts if texts and all(texts) else choices
 
@@ -243,7 +246,10 @@ def _boxed_option(boxed: str, choices: Sequence[str]) -> int | None:
 
 
 def _option_at(text: str, start: int, choices: Sequence[str]) -> int | None:
-    """Return the index of the option whose text or letter begins at ``start``. Of two texts, prefer the longer."""
+    """Return the index of the option whose text or letter begins at ``start``; None if there is none.
+
+    If the texts of two options begin there, return the option with the longer text.
+    """
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
     texts = [
         (len(one), at)

@@ -92,7 +92,7 @@ def _treebank():  # type: ignore[no-untyped-def]
 
 
 def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
-    """Return the value of ``compare`` for both texts, after preparing texts that are not in Latin script.
+    """Return the value of ``compare`` for both texts. A text that is not in Latin script is changed first.
 
     In such a text, spaces are put around punctuation and around each character of a script without spaces.
     """

@@ -18,14 +18,11 @@ from bench.model import SCORED_STATES, Row
 
 Params = Mapping[str, object]
 RULES = ("exact", "stated", "only")
-"""names of the rules in `bench.metrics.answers.choices.letter_rules`, which find the letter of a choice in an answer"""
+"""names of the rules by which `bench.metrics.answers.choices.letter_rules` finds a letter in an answer"""
 
 
 def part_of(row: Row, name: str) -> float | None:
-    """Return the number that a verdict of the row stores under ``name`` in its ``parts``; None if no verdict has it.
-
-    The first verdict with such a number is used.
-    """
+    """Return the part called ``name`` of the row's first verdict that has this part; None if no verdict has it."""
     return next((one.parts[name] for one in row.verdicts if name in one.parts), None)
 
 

@@ -64,7 +64,7 @@ def best_score(compare: Compare, prediction: object, references: str | Iterable[
 
 
 def text_comparison(compare: Compare) -> Arithmetic:
-    """Return the functions of a metric that compares the answer with each reference and uses the highest value."""
+    """Build a metric that compares the answer with each reference and uses the highest value."""
 
     def of_inputs(
         prediction: object, reference: object = None, references: str | Iterable[object] | None = None
@@ -84,7 +84,7 @@ def answer_score(compare: Compare, row: Row) -> float | None:
 
 
 def normalizer(params: Params) -> Callable[[str], str]:
-    """Return a function that normalizes a text with the options of a metric."""
+    """Return a function that normalizes a text as the parameters of a metric say."""
     white, case, form = params["normalize_whitespace"], params["case_sensitive"], params["unicode"]
     return lambda text: normal_form(
         text, normalize_whitespace=bool(white), case_sensitive=bool(case), unicode=str(form)
@@ -92,9 +92,9 @@ def normalizer(params: Params) -> Callable[[str], str]:
 
 
 def exact_match(k: int | None, params: Params) -> Arithmetic:
-    """Return the functions of the metric exact match, which is 0 or 1.
+    """Build the metric exact match, which is 0 or 1.
 
-    The variant ``squad`` compares lists of tokens. The variant ``locomo`` compares sets of tokens.
+    The variant ``plain`` compares normalized texts, ``squad`` lists of tokens, and ``locomo`` sets of tokens.
     """
     if params["variant"] == "squad":
         return text_comparison(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
@@ -105,7 +105,7 @@ def exact_match(k: int | None, params: Params) -> Arithmetic:
 
 
 def contains_match(k: int | None, params: Params) -> Arithmetic:
-    """Return the functions of the metric containment: 1 if the answer contains the reference, else 0.
+    """Build the metric containment: 1 if the answer contains the reference, else 0.
 
     The value is None for an empty reference.
     """
@@ -189,7 +189,7 @@ def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def f1_squad(prediction: str, reference: str) -> float:
-    """Return the F1 of the tokens into which SQuAD's script splits both texts; 1 if neither text has tokens."""
+    """Return the F1 of the tokens into which SQuAD's evaluation splits both texts; 1 if neither text has tokens."""
     predicted, expected = squad_tokens(prediction), squad_tokens(reference)
     if not predicted or not expected:
         return float(predicted == expected)
@@ -216,7 +216,7 @@ def f1_multilingual(prediction: str, reference: str) -> float:
 
 
 def f1_locomo(prediction: str, reference: str) -> float:
-    """Return the F1 of stemmed tokens as in LoCoMo's script; 0 if either text has no tokens."""
+    """Return the F1 of stemmed tokens as in LoCoMo's evaluation; 0 if either text has no tokens."""
     return f1(locomo_stems(prediction), locomo_stems(reference))
 
 
@@ -245,7 +245,10 @@ F1_VARIANTS: Mapping[str, Compare] = {
 
 
 def token_f1(k: int | None, params: Params) -> Arithmetic:
-    """Return the functions of the metric token F1: for any script, or as in a published script."""
+    """Build the metric token F1.
+
+    The variant ``multilingual`` fits texts of any script. The other variants compute what published evaluations do.
+    """
     return text_comparison(F1_VARIANTS[str(params["variant"])])
 
 
@@ -263,7 +266,7 @@ def locomo_category(category: object, question_type: str | None) -> str | None:
 def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
     """Return the score of one answer by LoCoMo's official rules; None for an unknown category.
 
-    Unlike the official script, this function splits a text without spaces between words into characters.
+    Unlike the official program, this function splits a text without spaces between words into characters.
     """
     prediction, reference = spaced(prediction), spaced(reference)
     if category == "1":
@@ -278,7 +281,7 @@ def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
 
 
 def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
-    """Return the functions of LoCoMo's score. The category comes from the parameters, otherwise from the row."""
+    """Build the metric LoCoMo score. The category comes from the parameters, otherwise from the row."""
     fixed = params["category"]
 
     def of_inputs(
@@ -299,7 +302,7 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
 
 
 def answer_length(k: int | None, params: Params) -> Arithmetic:
-    """Return the functions of the metric answer length, in characters."""
+    """Build the metric answer length, in characters."""
     return Arithmetic(of_row=lambda row: text_length(row.prediction), of_inputs=text_length, fold=Mean(shares=False))
 
 

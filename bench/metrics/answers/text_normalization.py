@@ -323,8 +323,8 @@ def has_spelling(text: str) -> bool:
 def loose_form(text: str) -> str:
     """Return a form of the text that is equal for all spellings of one answer.
 
-    It removes markup (HTML, Markdown, LaTeX) and a label such as ``Answer:``. It writes numbers, number words, dates,
-    digits of other scripts, quotes and units in one way. The text must be in lower case.
+    Markup (HTML, Markdown, LaTeX) and a label such as ``Answer:`` are removed. Numbers, number words, dates, digits of
+    other scripts, quotes and units are written in one way. The text must be in lower case.
     """
     if not has_spelling(text):
         return text

@@ -79,7 +79,7 @@ class JudgedInputs:
 
 
 def from_inputs(of_judged: Callable[[JudgedInputs], float | None]) -> Callable[..., float | None]:
-    """Return a function that calls ``of_judged`` with the `JudgedInputs` made from its keyword arguments.
+    """Return a function that takes the fields of `JudgedInputs` as keywords and calls ``of_judged`` with them.
 
     The function raises TypeError for an unknown keyword.
     """

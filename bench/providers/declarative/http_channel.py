@@ -27,7 +27,7 @@ NDJSON = "application/x-ndjson"
 
 @dataclass(frozen=True, slots=True)
 class HttpChannel:
-    """Sends the calls of one provider to the service behind ``base_url``."""
+    """A channel that sends the calls of one provider to the service behind ``base_url``."""
 
     http: Http
     base_url: str

@@ -96,7 +96,10 @@ class PartialFailures:
         )
 
     def read(self, answer: ServiceResponse, known: Mapping[str, str]) -> dict[str, str]:
-        """Return memory id -> reason for each memory that failed. ``known`` maps service ids to memory ids."""
+        """Return memory id -> reason for each memory that failed.
+
+        ``known`` maps each id that bench sent (a memory id or its UUID) to the memory id.
+        """
         refused: dict[str, str] = {}
         for row in answer.rows(self.items):
             if not any(path.all(row)[:1] == [value] for path, values in self.failed_when for value in values):

@@ -50,7 +50,7 @@ STDERR_LINES = 5
 
 @dataclass(slots=True)
 class McpChannel:
-    """Sends the calls of one provider to its MCP server, in one session."""
+    """A channel that sends the calls of one provider to its MCP server, in one session."""
 
     name: str
     http: Http

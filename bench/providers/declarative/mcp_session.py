@@ -143,7 +143,7 @@ _current_noise: ContextVar[StdoutNoise | None] = ContextVar("listening", default
 
 @dataclass(slots=True, eq=False)
 class StdoutNoise:
-    """Remembers the first line that a server printed on stdout and that is not an MCP message."""
+    """A filter for the lines on a server's stdout that are not MCP messages. It keeps the first such line."""
 
     first: str = ""
 

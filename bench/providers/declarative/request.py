@@ -46,7 +46,7 @@ LONGEST_PAUSE_S = 2.0
 
 @dataclass(slots=True)
 class HealthCheck:
-    """Waits until a service is ready, before the first call of a run."""
+    """A check that waits until a service is ready, before the first call of a run."""
 
     call: CompiledCall
     value: ResponsePath | None
@@ -116,7 +116,7 @@ class FilledCall:
 
 
 class Channel(Protocol):
-    """Sends filled calls to the service, over HTTP or MCP."""
+    """The way to the service, HTTP or MCP, over which filled calls are sent."""
 
     async def __aenter__(self) -> Self: ...
 

@@ -95,7 +95,11 @@ class ServiceResponse:
         return found
 
     def rows(self, field: ResponsePath, *, missing_is_empty: bool = False) -> list[object]:
-        """Return the list that a path finds in the body; with ``missing_is_empty``, a missing list is []."""
+        """Return the list that a path finds in the body; with ``missing_is_empty``, a missing list is [].
+
+        Raises:
+            MappingError: the path finds nothing, or a value that is not a list.
+        """
         found = field.path.all(self.tree)
         if not field.path.single:
             return found

@@ -70,7 +70,7 @@ IdReader = Callable[[object, str, SentIds], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class SourceMapper:
-    """The compiled ``id_from`` rules of one config, which read memory ids from a hit."""
+    """The compiled ``id_from`` rules of one config. They read memory ids from a hit."""
 
     forms: tuple[IdReader, ...]
     declared: bool

@@ -304,7 +304,10 @@ class CheckDefinition:
 
 
 def _config_hint(error: BenchError) -> str:
-    """Return the error's hint on the config, or "". The hints of other errors are about resuming a run."""
+    """Return the hint of an error about the config; return "" for any other error.
+
+    The hints of other errors are about resuming a run, which the doctor cannot do.
+    """
     about_config = isinstance(error, MappingError) and error.hint != error.default_hint
     return f"; {error.hint}" if about_config else ""
 

@@ -69,7 +69,7 @@ class PostgresIndex:
             return (await connection.execute(SQL["clear"], (namespace,))).rowcount
 
     async def close(self) -> None:
-        """Close the connection, even if the task is cancelled. An open connection would outlive the run."""
+        """Close the connection, even if the task is canceled. An open connection would outlive the run."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with CancelScope(shield=True):
