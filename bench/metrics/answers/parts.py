@@ -1,7 +1,7 @@
-"""Metrics that are computed from the parts of a verdict. A part is an additional number with a name.
+"""Metrics that are computed from the parts of a verdict.
 
-The metrics of a memory audit sum these numbers over all items, so that each fact and each stored memory has the same
-weight.
+A part is an additional number with a name. The metrics of a memory audit sum the parts over all items, so that each
+fact and each stored memory has the same weight.
 
 Example::
 
