@@ -451,7 +451,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItem:
-    """What an evaluator receives about an item, including gold data."""
+    """The data that an evaluator receives about an item, including gold data."""
 
     id: str
     question: str
@@ -500,7 +500,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What metrics read about one item in one epoch. The engine builds it once."""
+    """The data that metrics read about one item in one epoch. The engine builds it once."""
 
     benchmark: str
     corpus: str
