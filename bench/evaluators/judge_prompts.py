@@ -11,11 +11,15 @@ Example::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.config.template import PromptTags, Template
+from bench.errors import ConfigError
+from bench.evaluators.judge_parsing import SCALES
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
+from bench.patterns import pattern
 from bench.structured import object_schema
 
 NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
@@ -49,8 +53,13 @@ class JudgePrompt:
 
     @classmethod
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
-        """Parse the text of a judge prompt. Its placeholders must be names in ``NAMES``."""
+        """Parse the text of a judge prompt. Its placeholders must be names in ``NAMES``.
+
+        Raises:
+            ConfigError: a placeholder is unknown, or the prompt asks for a number on a scale that ends above 1.
+        """
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
+        _require_readable_scale(template, text)
         return cls(name=name, template=template, markers=PromptTags.of(text), asks_for_json="json" in text.lower())
 
     @property
@@ -80,6 +89,27 @@ class JudgePrompt:
             question=item.question,
             template_sha256=self.sha256,
         )
+
+
+_SCALE = pattern(
+    r"\b(?:rate|rating|score|grade|scale)\b[^.\n]{0,80}?"
+    r"\b(?:(?P<low>[01])\s*(?:\([^()\n]{0,60}\)\s*)?(?:to|through|up to|and|-|–|—)\s*|out of\s+)"
+    r"(?P<top>\d{1,3})\b(?![.]\d)(?!\s+(?:words?|sentences?|lines?|turns?|items?|minutes?|hours?|days?|weeks?|months?)\b)",
+    re.IGNORECASE,
+)
+"""a scale of scores in the text of a prompt: ``Rate it from 1 (wrong) to 5 (right)``, ``a score out of 10``"""
+
+
+def _require_readable_scale(template: Template, text: str) -> None:
+    """Raise ConfigError if the prompt asks for a number that is larger than 1 without its scale, such as 1 to 5."""
+    for found in _SCALE.finditer(text):
+        top = int(found["top"])
+        if top > 1 and not re.search(rf"/\s*{top}\b", text) and not any(f'"{key}"' in text.lower() for key in SCALES):
+            raise ConfigError(
+                f"the prompt asks for a score of {found['low'] or 0} to {top}, but a score alone is read as 0 to 1",
+                where=template.where,
+                hint=f'let the judge reply with the scale, such as 4/{top} or {{"score": 4, "max_score": {top}}}',
+            )
 
 
 def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, str]:

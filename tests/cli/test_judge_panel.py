@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from bench.evaluators.judge_prompts import JudgePrompt
 from bench.report.judges.panel import AnswerKey, Panel, PanelCell, agreement_grid, differing_grid
 from tests.reality.chat_stub import Reply, Stub, completion, serving
+from tests.rows import each_row
 
 Bench = Callable[..., Any]
 STRICT = "STRICT json: question ${question} expected ${answer} response ${response}"
@@ -111,6 +113,33 @@ def test_rescore_tables_show_class_digest_and_agreement_only_for_several_judges(
     assert "class" in text and "(majority)" in text and "Items on which the judges differ" in text
     alone = bench("rescore", "r", "--judge-model", "openai/soft", "--judge-prompt", "strict.txt").stdout
     assert "Agreement" not in alone
+
+
+@each_row(
+    ("text", "scale"),
+    [
+        ("Rate it from 1 (wrong) to 5 (right).", "1 to 5"), ("Score the answer 0-10.", "0 to 10"),
+        ("Give a score between 1 and 5.", "1 to 5"), ("Return a grade out of 10.", "0 to 10"),
+    ],
+)  # fmt: skip
+def test_a_judge_prompt_whose_scores_would_be_misread_is_an_error_before_the_first_call(
+    answered: Stub, bench: Bench, text: str, scale: str
+) -> None:
+    before, top = len(answered.asked), scale.split()[-1]
+    refused = bench("rescore", "r", "--judge-model", "openai/soft", "--judge-prompt", f"{text} ${{response}}", check=2)
+    assert f"asks for a score of {scale}" in refused.stderr and f"4/{top}" in refused.stderr
+    assert len(answered.asked) == before
+
+
+@each_row(
+    "text",
+    [
+        "Rate it from 1 to 5, as N/5.", 'Reply {"score": N, "max_score": 5} with a score of 1 to 5.',
+        "Score it from 0 to 1.", "Score 0.0 to 1.0.", "Rate answers of 1 to 3 sentences: yes or no.", "1 or 0?",
+    ],
+)  # fmt: skip
+def test_a_judge_prompt_may_ask_for_a_word_for_0_to_1_or_for_a_score_with_its_scale(text: str) -> None:
+    assert JudgePrompt.of("default", f"{text} ${{response}}").name == "default"
 
 
 def panel(*columns: str) -> Panel:
