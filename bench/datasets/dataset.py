@@ -223,19 +223,7 @@ class Dataset:
         lookup = self._full_corpus(base).lookup
         last = self._parser.last_session(self.corpus(ref.corpus).sessions)
         item = self._parser.make_item(raw, ref.position, ref.corpus, lookup, last)
-        return item if self._index.views is None else self._within_view(item)
-
-    def _within_view(self, item: Item) -> Item:
-        """Return the item without evidence from parts of the corpus that the item cannot see."""
-        seen = self.corpus(item.corpus)
-        turns = {turn.id for session in seen.sessions for turn in session.turns}
-        sessions = {session.id for session in seen.sessions}
-        evidence = replace(
-            item.evidence,
-            sessions=tuple(name for name in item.evidence.sessions if name in sessions),
-            turns=tuple(name for name in item.evidence.turns if name in turns),
-        )
-        return replace(item, evidence=evidence)
+        return item if self._index.views is None else self._parser.within_view(item, self.corpus(ref.corpus))
 
     # ----------------------------------------------------------------- corpora
 

@@ -33,6 +33,7 @@ UNRESOLVED = "evidence_unresolved"
 MISSING = "evidence_missing"
 TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
+HIDDEN = "evidence_hidden"
 
 ANY_ROW = -1
 """row index of entries that apply to every row without its own entry for an id"""

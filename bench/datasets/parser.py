@@ -18,7 +18,7 @@ from bench.config.benchmark.config import BenchmarkConfig, ContextSection
 from bench.config.benchmark.values import KeyMissing, compile_value, roots_of, scope_of, uses_scope
 from bench.datasets.corpus_builder import TURN_COST, BuiltCorpus
 from bench.datasets.dates import DateReader
-from bench.datasets.evidence import UNRESOLVED, EvidenceLookup, EvidenceRule
+from bench.datasets.evidence import HIDDEN, UNRESOLVED, EvidenceLookup, EvidenceRule
 from bench.datasets.history import HistoryReader, RawSession
 from bench.datasets.questions import QuestionReader, RawItem, metadata_at
 from bench.datasets.rows.config_names import ConfigNames
@@ -81,6 +81,10 @@ class RowParser:
         self.early: dict[str, str] = {}
         """item id -> message, for the first items whose question is dated before its evidence"""
         self.early_items = 0
+        self.hidden_evidence: list[str] = []
+        """ids of the items with evidence that ``visibility`` hides"""
+        self.fully_hidden = 0
+        """number of items for which ``visibility`` hides all evidence"""
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace, *, history: bool = True) -> ParsedRow:
@@ -196,7 +200,38 @@ class RowParser:
 
     def evidence_notes(self) -> tuple[str, ...]:
         """Return notes on evidence that matches nothing and on questions that are dated before their evidence."""
-        return tuple(filter(None, (self.lost_evidence(), self.early_questions())))
+        return tuple(filter(None, (self.lost_evidence(), self.evidence_hidden(), self.early_questions())))
+
+    def within_view(self, item: Item, view: Corpus) -> Item:
+        """Return the item without evidence that is not in ``view``, the part of the corpus that the item can see."""
+        sessions = {session.id for session in view.sessions}
+        turns = {turn.id for session in view.sessions for turn in session.turns}
+        seen = replace(
+            item.evidence,
+            sessions=tuple(name for name in item.evidence.sessions if name in sessions),
+            turns=tuple(name for name in item.evidence.turns if name in turns),
+        )
+        if seen == item.evidence:
+            return item
+        self.hidden_evidence.append(item.id)
+        self.fully_hidden += not seen.sessions
+        return replace(item, evidence=seen, flags=tuple(sorted({*item.flags, HIDDEN})))
+
+    def evidence_hidden(self) -> str:
+        """Return a note on items with evidence that ``visibility`` hides, or an empty text if there are none."""
+        if not self.hidden_evidence:
+            return ""
+        n_items, examples = (
+            len(self.hidden_evidence),
+            ", ".join(f'"{name}"' for name in self.hidden_evidence[:EXAMPLES]),
+        )
+        more = f" and {n_items - EXAMPLES} more" if n_items > EXAMPLES else ""
+        whole = counted(self.fully_hidden, "of these items (has|have) no other evidence and no retrieval score")
+        return (
+            f"{self.config.place('visibility', 'field')}: {counted(n_items, 'item(|s) (has|have)')} evidence that "
+            f"visibility hides{f' ({whole})' if self.fully_hidden else ''}: {examples}{more}; visibility.through: true "
+            f"also shows the session or date at the cut-off"
+        )
 
     def early_questions(self) -> str:
         """Return a note on questions that are dated before their evidence, or an empty text if there are none."""

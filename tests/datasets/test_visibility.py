@@ -79,6 +79,16 @@ def test_evidence_after_the_cutoff_is_removed(chat) -> None:
     assert dataset.counts.session_evidence == dataset.counts.turn_evidence == 1
 
 
+def test_items_whose_evidence_is_hidden_have_a_flag_and_a_note_of_the_results(chat) -> None:
+    partly = days(id="q2", until=3, gold=["s3", "s4"])
+    dataset = chat(days(until=2), partly, days(id="q3", until=4), extra=SEEN)
+    assert [dataset.item(name).flags for name in ("q1", "q2", "q3")] == [("evidence_hidden",)] * 2 + [()]
+    assert describe(dataset)["flags"] == {"evidence_hidden": 2}
+    (note,) = dataset.data_notes
+    assert "2 items have evidence that visibility hides (1 of these items has no other evidence" in note
+    assert note.endswith('"q1", "q2"; visibility.through: true also shows the session or date at the cut-off')
+
+
 def test_items_with_equal_corpus_and_cutoff_share_a_corpus(workspace: Workspace) -> None:
     rows = [days(id=name, room="r", until=until) for name, until in (("a", 1), ("b", 2), ("c", 1))]
     for other in rows[1:]:
