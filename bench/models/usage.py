@@ -6,7 +6,7 @@ Example::
     # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
 
 ``input_tokens`` includes cache reads and writes, ``output_tokens`` includes reasoning, and ``total_tokens`` is their
-sum.
+sum. If the counts of a response exclude reasoning or cached tokens, these are added.
 
 If a response has no readable token counts, :mod:`bench.tokens` estimates them, and the usage is marked ``estimated``.
 Unreadable token counts never invalidate an answer.
@@ -23,6 +23,16 @@ from bench.tokens import count_tokens
 DialectName = Literal["openai", "anthropic", "google"]
 MAX_TOKENS = 10**12
 """a token count above this limit counts as unreadable"""
+
+
+OPENAI_COUNTS: Mapping[str, str] = {
+    "prompt_tokens": "sent",
+    "completion_tokens": "received",
+    "reasoning_tokens": "reasoning",
+    **dict.fromkeys(("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens"), "cache_read"),
+    **dict.fromkeys(("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens"), "cache_write"),
+}
+"""field of OpenAI's and of compatible servers, in ``usage`` or in its details -> the count that it reports"""
 
 
 class _Unreadable(Exception):
@@ -87,15 +97,19 @@ def add_usages(first: Usage, second: Usage) -> Usage:
 
 
 def _openai(block: Mapping[str, object]) -> Usage:
-    sent, received = _count(block, "prompt_tokens"), _count(block, "completion_tokens")
-    read, written = _child(block, "prompt_tokens_details"), _child(block, "completion_tokens_details")
-    return _usage(
-        sent=sent,
-        received=received,
-        cache_read=_count(read, "cached_tokens") if read else 0,
-        cache_write=_count(read, "cache_write_tokens") if read else 0,
-        reasoning=_count(written, "reasoning_tokens") if written else 0,
-    )
+    counts = {"sent": 0, "received": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0}
+    for part in (block, _child(block, "prompt_tokens_details"), _child(block, "completion_tokens_details")):
+        for name in part:
+            if name in OPENAI_COUNTS and (count := _count(part, name)) > counts[OPENAI_COUNTS[name]]:
+                counts[OPENAI_COUNTS[name]] = count
+    total, known = block.get("total_tokens"), counts["sent"] + counts["received"]
+    if type(total) is int and known < total <= MAX_TOKENS:
+        rest = total - known
+        if rest == counts["cache_read"] + counts["cache_write"]:
+            counts["sent"] += rest
+        else:
+            counts |= {"received": counts["received"] + rest, "reasoning": max(counts["reasoning"], rest)}
+    return _usage(**counts)
 
 
 def _anthropic(block: Mapping[str, object]) -> Usage:
@@ -120,6 +134,8 @@ def _google(block: Mapping[str, object]) -> Usage:
 
 
 def _usage(*, sent: int, received: int, cache_read: int = 0, cache_write: int = 0, reasoning: int = 0) -> Usage:
+    if reasoning > received:  # so the endpoint counts reasoning next to the text
+        received += reasoning
     return Usage(
         input_tokens=sent,
         cache_read_tokens=cache_read,

@@ -32,7 +32,7 @@ def openai(sent: int, read: int, received: int, reasoning: int) -> dict[str, obj
         "usage": {
             "prompt_tokens": sent,
             "completion_tokens": received,
-            "total_tokens": 1,
+            "total_tokens": sent + received,
             "prompt_tokens_details": {"cached_tokens": read},
             "completion_tokens_details": {"reasoning_tokens": reasoning},
         }
@@ -89,6 +89,46 @@ def test_cache_writes_of_openai_dialects_are_counted() -> None:
     body = {"usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": details}}
     used = normalise("openai", body)
     assert (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens) == (9, 2, 3)
+
+
+@each_row(
+    "extra, cached",
+    [
+        ({"prompt_cache_hit_tokens": 60, "prompt_cache_miss_tokens": 140}, (60, 0)),
+        ({"cached_tokens": 60}, (60, 0)),
+        ({"cache_creation_input_tokens": 60, "cache_read_input_tokens": 20}, (20, 60)),
+        ({"prompt_tokens_details": {"cached_tokens": 20}, "cache_creation_input_tokens": 60}, (20, 60)),
+        ({"prompt_tokens_details": {"cached_tokens": 20, "cache_creation_tokens": 60}}, (20, 60)),
+    ],
+)
+def test_cached_tokens_are_read_from_the_fields_of_every_gateway(
+    extra: dict[str, object], cached: tuple[int, int]
+) -> None:
+    used = normalise("openai", {"usage": {"prompt_tokens": 200, "completion_tokens": 10, "total_tokens": 210} | extra})
+    assert (used.cache_read_tokens, used.cache_write_tokens) == cached
+    assert (used.input_tokens, used.output_tokens) == (200, 10)
+
+
+@each_row(
+    "extra",
+    [
+        {"total_tokens": 250},
+        {"total_tokens": 250, "reasoning_tokens": 40},
+        {"total_tokens": 250, "completion_tokens_details": {"reasoning_tokens": 40}},
+        {"completion_tokens_details": {"reasoning_tokens": 40}},
+    ],
+)
+def test_reasoning_that_the_completion_tokens_exclude_is_added_to_the_output(extra: dict[str, object]) -> None:
+    used = normalise("openai", {"usage": {"prompt_tokens": 200, "completion_tokens": 10} | extra})
+    assert used == Usage(input_tokens=200, output_tokens=50, reasoning_tokens=40, total_tokens=250)
+
+
+def test_cached_tokens_that_the_prompt_tokens_exclude_are_added_to_the_input() -> None:
+    counts = {"prompt_tokens": 40, "completion_tokens": 10, "total_tokens": 210}
+    used = normalise("openai", {"usage": counts | {"cache_read_input_tokens": 100, "cache_creation_input_tokens": 60}})
+    assert used == Usage(
+        input_tokens=200, cache_read_tokens=100, cache_write_tokens=60, output_tokens=10, total_tokens=210
+    )
 
 
 @each_row("dialect", DIALECTS)
