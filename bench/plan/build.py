@@ -193,7 +193,8 @@ def _missing_operations(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str
     missing = sorted(set(benchmark.config.required_capabilities) - has)
     if not missing:
         return None
-    return f"skipped: {benchmark.name} needs {', '.join(missing)}, which {provider.label} does not have"
+    lacking = "it" if len(missing) == 1 else "them"
+    return f"skipped: {benchmark.name} needs {', '.join(missing)}, {provider.label} does not have {lacking}"
 
 
 def unjudged(running: Sequence[Lane]) -> Iterator[tuple[str, str]]:

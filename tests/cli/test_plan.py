@@ -141,7 +141,7 @@ def test_the_tables_show_the_same_values_as_the_json(bench: Bench, monkeypatch: 
 def test_a_lane_without_a_required_capability_is_skipped_with_its_reason(bench: Bench) -> None:
     found = planned(bench, "--benchmarks", "demo-deletion", "--providers", "bm25", "oracle")
     reasons = {job["provider"]: job["skipped"] for job in found["jobs"]}
-    assert reasons == {"bm25": None, "oracle": "skipped: demo-deletion needs delete_memory, which oracle does not have"}
+    assert reasons == {"bm25": None, "oracle": "skipped: demo-deletion needs delete_memory, oracle does not have it"}
     alone = bench("plan", "--benchmarks", "demo-deletion", "--providers", "oracle", check=2).stderr
     assert f"no job is left to run: {reasons['oracle']}\n" in alone
 

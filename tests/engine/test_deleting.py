@@ -142,5 +142,5 @@ async def test_a_provider_that_cannot_delete_has_unsupported_items_and_a_valid_j
     able, unable = outcome.jobs
     assert outcome.exit_code == 0
     assert (able.states, unable.states) == ({State.CORRECT: 2}, {State.UNSUPPORTED: 2})
-    assert unable.skipped == "skipped: forgetting needs delete_memory, which oracle does not have"
+    assert unable.skipped == "skipped: forgetting needs delete_memory, oracle does not have it"
     assert unable.valid

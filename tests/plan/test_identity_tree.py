@@ -290,7 +290,7 @@ def test_jobs_of_the_identity_have_their_settings_and_the_reason_if_skipped(worl
     assert {key: job["skipped"] for key, job in jobs.items()} == {
         "facts/faulty|openai/a|none": None,
         "facts/bm25@x|openai/a|none": None,
-        "listing/faulty|openai/a|none": "skipped: listing needs list_memories, which faulty does not have",
+        "listing/faulty|openai/a|none": "skipped: listing needs list_memories, faulty does not have it",
         "listing/bm25@x|openai/a|none": None,
     }
     assert jobs["facts/bm25@x|openai/a|none"] == {

@@ -145,9 +145,9 @@ def test_a_lane_without_a_required_capability_is_skipped_with_its_reason(world: 
     )
     plan = world.plan(benchmarks="facts forgetting", providers="faulty bm25 oracle")
     reasons = {
-        "faulty": "skipped: forgetting needs delete_memory, update_memory, which faulty does not have",
-        "bm25": "skipped: forgetting needs update_memory, which bm25 does not have",
-        "oracle": "skipped: forgetting needs delete_memory, update_memory, which oracle does not have",
+        "faulty": "skipped: forgetting needs delete_memory, update_memory, faulty does not have them",
+        "bm25": "skipped: forgetting needs update_memory, bm25 does not have it",
+        "oracle": "skipped: forgetting needs delete_memory, update_memory, oracle does not have them",
     }
     assert {lane.provider.label: lane.skipped for lane in plan.lanes if lane.skipped} == reasons
     assert plan.notes == tuple(reasons.values())

@@ -161,7 +161,7 @@ def test_a_skipped_job_is_recorded_with_its_reason(world: World) -> None:
         'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n',
     )
     found = recorded(world, benchmarks="facts listing", providers="faulty")
-    assert [job.skipped for job in found] == [None, "skipped: listing needs list_memories, which faulty does not have"]
+    assert [job.skipped for job in found] == [None, "skipped: listing needs list_memories, faulty does not have it"]
 
 
 def test_groups_marks_and_breakdowns_are_recorded(world: World) -> None:
