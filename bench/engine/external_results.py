@@ -46,6 +46,7 @@ from bench.journal import Event, Journal, RunState
 from bench.model import Completion, Hit, Item, Memory, Phase
 from bench.models import missing_answer_error, strip_reasoning
 from bench.plan import NONE, Job, Lane, Plan, make_plan
+from bench.plan.benchmark import at_cutoff
 from bench.settings import Environment
 from bench.visible import counted
 
@@ -153,7 +154,8 @@ def external_plan(
 ) -> tuple[Plan, list[ExternalRow]]:
     """Plan the scoring of one file; return the plan, and the rows with the item ids of the benchmark.
 
-    ``request`` names the benchmark, judge and metrics. ``label`` is the name of the other tool in reports.
+    ``request`` names the benchmark, judge and metrics. If it has no k, all hits of the file count. ``label`` is the
+    name of the other tool in reports.
 
     Raises:
         DataError: an item is unknown, or a ranking of turns contains a session.
@@ -163,6 +165,9 @@ def external_plan(
     flags = {"providers": (STAND_IN,), "answering_model": ("builtin/extractive",) if answered else (NONE,)}
     plan = make_plan(catalog, RunRequest.combine(request, flags), environment)
     (lane,) = plan.lanes
+    if not request.k:
+        deepest = max(len(row.hits or ()) for row in rows)
+        lane = replace(lane, benchmark=at_cutoff(lane.benchmark, request, max(lane.benchmark.k, deepest)))
     dataset = lane.benchmark.dataset
     rows = [replace(row, item=_item_id(dataset, row)) for row in rows]
     unit: Unit = "turn" if _ranks_turns(dataset, rows) else "session"

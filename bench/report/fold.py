@@ -38,7 +38,14 @@ from bench.plan.validity import (
     same_family_note,
     useless_judge,
 )
-from bench.report.job_data import OutcomeCounts, job_facts, open_measures, read_items, size_notes, version_notes
+from bench.report.job_data import (
+    OutcomeCounts,
+    cutoff_notes,
+    job_facts,
+    open_measures,
+    read_items,
+    version_notes,
+)
 from bench.report.job_notes import answer_notes, event_notes, gold_notes, gold_scores
 from bench.report.judges.review import read_review
 from bench.report.memory_cost import MemoryCost, read_memory_cost
@@ -294,7 +301,7 @@ async def _fold_job(
             *await reply_notes(reader, record),
             *(one.text for one in signs),
             *_cluster_notes(measured.values()),
-            *size_notes(record, facts),
+            *cutoff_notes(record, facts, metrics),
             *notes,
             *gold_notes(gold),
             *([record.skipped] if record.skipped else []),

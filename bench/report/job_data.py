@@ -300,22 +300,25 @@ def _plain_mean(metric: MetricRecord) -> Measure:
     )
 
 
-def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
-    """Return a warning if k is near the number of memories in the corpora.
-
-    Recall is then not informative.
-    """
+def cutoff_notes(record: JobRecord, facts: JobFacts, metrics: Iterable[Measure]) -> list[str]:
+    """Return notes if k is below the cutoff of a metric, or near the number of memories in the corpora."""
+    found = []
+    cuts = [(one.name, one.params.get("k")) for one in metrics if one.category == "retrieval"]
+    if beyond := {name: cut for name, cut in cuts if isinstance(cut, int) and cut > record.k}:
+        found.append(
+            f"{', '.join(beyond)}: each search returns at most {counted(record.k, 'hit(|s)')}, because k is "
+            f"{record.k}; to use more hits: -k {max(beyond.values())}"
+        )
     held = {one.corpus: one.memories for one in facts.corpora if one.memories}  # each shard of a merged run has its own
     sizes = sorted(held.values())
     near = sum(size < SMALL_CORPUS_FACTOR * record.k for size in sizes)
-    retrieves = any(metric.category == "retrieval" for metric in record.metrics)
-    if not retrieves or not sizes or (2 * near <= len(sizes) and record.k < sizes[0]):
-        return []
-    return [
-        f"k = {record.k} is near the size of the corpora "
-        f"({counted(near, f'of {len(sizes)} (contains|contain)')} fewer than "
-        f"{SMALL_CORPUS_FACTOR * record.k} memories, the smallest {sizes[0]}), so recall is not informative"
-    ]
+    if cuts and sizes and (2 * near > len(sizes) or record.k >= sizes[0]):
+        found.append(
+            f"k = {record.k} is near the size of the corpora "
+            f"({counted(near, f'of {len(sizes)} (contains|contain)')} fewer than "
+            f"{SMALL_CORPUS_FACTOR * record.k} memories, the smallest {sizes[0]}), so recall is not informative"
+        )
+    return found
 
 
 class IngestTime:

@@ -66,6 +66,33 @@ def test_exported_hits_and_answers_have_the_scores_of_the_run(bench: Bench, tmp_
             )
 
 
+@pytest.mark.parametrize(
+    ("flags", "k", "hit_at_20", "mrr", "noted"),
+    [
+        ((), 12, 1.0, 1 / 12, ["hit_at_20"]),
+        (("-k", "10"), 10, 0.0, 0.0, ["hit_at_20"]),
+        (("-k", "20"), 20, 1.0, 1 / 12, []),
+    ],
+)
+def test_all_hits_of_a_file_count_unless_k_is_set(
+    bench: Bench,
+    scored: Callable[..., dict[str, Any]],
+    flags: tuple[str, ...],
+    k: int,
+    hit_at_20: float,
+    mrr: float,
+    noted: list[str],
+) -> None:
+    lines = bench("describe", "demo", "--items", "--json", "--limit", "40").stdout.splitlines()
+    item = next(one for one in map(json.loads, lines) if len(one["evidence"]["turns"]) == 1)
+    hits = [*(f"x{rank}" for rank in range(11)), *item["evidence"]["turns"]]
+    job = scored({"item": item["id"], "hits": hits}, flags=("--metrics", "hit_at_10", "hit_at_20", "mrr", *flags))
+    values = {name: metric["value"] for name, metric in job["metrics"].items()}
+    assert (job["k"], values["hit_at_10"], values["hit_at_20"]) == (k, 0.0, hit_at_20)
+    assert values["mrr"] == pytest.approx(mrr)
+    assert [note.partition(":")[0] for note in job["notes"] if "because k is" in note] == noted
+
+
 def test_items_without_a_row_are_pending_and_the_job_stays_valid(scored: Callable[..., dict[str, Any]]) -> None:
     job = scored({"item": "irena-q01", "answer": "no idea at all"})
     assert job["n_pending"] == job["n_planned"] - 1

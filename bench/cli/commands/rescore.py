@@ -291,7 +291,7 @@ def score(
     name
         Name of the system in the results. Default: the name of the file.
     k
-        Number of hits that count. Default: the benchmark's.
+        Number of hits per item that count. Default: all hits of the file, and at least the benchmark's k.
     judge_model
         As in bench run, for benchmarks with a judge.
     judge_prompt
