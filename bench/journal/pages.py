@@ -28,8 +28,8 @@ from typing import NamedTuple
 from bench.errors import UsageError
 from bench.journal.codec import PHASES, clean, decode, from_json, to_json, unpack
 from bench.journal.file import sqlite_errors_reported
-from bench.journal.queries import ScoreRow, VerdictRow
-from bench.journal.reader import Reader, SqlRow
+from bench.journal.queries import ScoreRow
+from bench.journal.reader import Interned, Reader, SqlRow
 from bench.journal.rows import Chain
 from bench.journal.sql import blocks
 from bench.model import Phase, Verdict
@@ -65,20 +65,6 @@ class ItemPage:
     cursor: str | None
     cut: bool = False
     """True if the text search stopped at its time limit, so that the page may be shorter than asked"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ItemOutcome:
-    """The outcome of one item in one job."""
-
-    corpus: str
-    item: str
-    epoch: int
-    state: str
-    outcome: str
-    entry: int
-    labels: Mapping[str, str]
-    values: Mapping[str, float | None]
 
 
 async def page_of(reader: Reader, jobs: Sequence[str], wanted: ItemQuery, *, after: str, limit: int) -> ItemPage:
@@ -123,23 +109,12 @@ async def units_with(
     return found, len(units)
 
 
-async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ItemOutcome]:
+async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ScoreRow]:
     """Return the outcomes of some items in one job: those of the first epoch, from the newest scoring."""
     rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
-    found: dict[Unit, ItemOutcome] = {}
-    for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
-        score = ScoreRow(corpus, item, epoch, entry, state, outcome, labels, names, packed, generation)
-        cell = ItemOutcome(
-            corpus=corpus,
-            item=item,
-            epoch=epoch,
-            state=state,
-            outcome=outcome,
-            entry=entry,
-            labels=json.loads(labels),
-            values=score.values,
-        )
-        found.setdefault((corpus, item), cell)
+    found: dict[Unit, ScoreRow] = {}
+    for row in rows:
+        found.setdefault(row[:2], ScoreRow(*row))
     return found
 
 
@@ -270,17 +245,14 @@ async def _labels(reader: Reader, question_type: str | None) -> str | None:
     """
     if question_type is None:
         return None
-    return to_json([number for number, data in await _label_sets(reader) if data.get(_TYPE) == question_type])
-
-
-async def _label_sets(reader: Reader) -> list[tuple[int, dict[str, str]]]:
-    rows = await reader.rows(blocks("read")["all_labels"])
-    return [(int(number), json.loads(data)) for number, data in rows]
+    label_sets, _ = await reader.interned()
+    return to_json([number for number, data in label_sets.items() if data.get(_TYPE) == question_type])
 
 
 async def question_types(reader: Reader) -> list[str]:
     """Return the question types of all ended items, sorted."""
-    return sorted({data[_TYPE] for _, data in await _label_sets(reader) if _TYPE in data})
+    label_sets, _ = await reader.interned()
+    return sorted({data[_TYPE] for data in label_sets.values() if _TYPE in data})
 
 
 async def _all(reader: Reader, query: str, *columns: str | int | None) -> list[SqlRow]:
@@ -293,7 +265,6 @@ Epoch = tuple[str, str, int]
 """corpus, item, epoch"""
 
 _ENDED_SQL = blocks("ended")
-_READ = blocks("read")
 
 
 class PhaseAttempt(NamedTuple):
@@ -356,14 +327,9 @@ class EndedItem(NamedTuple):
     """cost of each call, over all attempts; None = unknown"""
 
 
-class InternedNames(NamedTuple):
-    labels: Mapping[int, Mapping[str, str]]
-    shapes: Mapping[int, Sequence[str]]
-
-
 async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem, None]:
     """Stream the ended items of a job, sorted by (corpus, item, epoch)."""
-    interned = await _interned(reader)
+    interned = await reader.interned()
     after: tuple[str, str, int] = ("", "", -1)
     while scores := await reader.rows(_ENDED_SQL["scores"], clean(chain.job), *after, PAGE):
         for item in await _ended_page(reader, chain, scores, interned):
@@ -376,7 +342,7 @@ async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit
 
     If a corpus has fewer ended items, items of the corpora after it follow. No item is returned twice.
     """
-    interned = await _interned(reader)
+    interned = await reader.interned()
     found: dict[tuple[str, str, int], EndedItem] = {}
     for corpus in corpora:
         scores = await reader.rows(_ENDED_SQL["scores"], clean(chain.job), clean(corpus), "", -1, limit)
@@ -385,14 +351,7 @@ async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit
     return list(found.values())
 
 
-async def _interned(reader: Reader) -> InternedNames:
-    return InternedNames(
-        labels={number: from_json(data) for number, data in await reader.rows(_READ["all_labels"])},
-        shapes={number: from_json(names) for number, names in await reader.rows(_READ["shapes"])},
-    )
-
-
-async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], interned: InternedNames) -> list[EndedItem]:
+async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], interned: Interned) -> list[EndedItem]:
     attempts: dict[Epoch, dict[Phase, list[PhaseAttempt]]] = {score[:3]: {} for score in scores}
     for phase, owner in ((Phase.SEARCH, chain.lane), (Phase.ANSWER, chain.answering), (Phase.EVALUATE, chain.job)):
         span = (*scores[0][:3], *scores[-1][:3])
@@ -400,7 +359,7 @@ async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], intern
             if (unit := attempts.get(row[:3])) is not None:
                 unit.setdefault(phase, []).append(PhaseAttempt(*row[3:]))
     entries = [one.entry for unit in attempts.values() for tries in unit.values() for one in tries]
-    costs, verdicts = await _costs(reader, entries), await _verdicts(reader, [score[3] for score in scores])
+    costs, verdicts = await _costs(reader, entries), await reader.verdicts([score[3] for score in scores])
     return [
         _item(
             score,
@@ -416,20 +375,21 @@ async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], intern
 def _item(
     score: SqlRow,
     attempts: Mapping[Phase, list[PhaseAttempt]],
-    interned: InternedNames,
+    interned: Interned,
     *,
     verdicts: Sequence[Verdict],
     costs_usd: Sequence[str | None],
 ) -> EndedItem:
     corpus, item, epoch, _, state, outcome, labels, shape, packed, generation = score
-    values = zip(interned.shapes[shape], unpack(packed), strict=True)
+    label_sets, shapes = interned
+    values = zip(shapes[shape], unpack(packed), strict=True)
     return EndedItem(
         corpus,
         item,
         epoch,
         state,
         outcome,
-        interned.labels[labels],
+        label_sets[labels],
         {name: None if value != value else value for name, value in values},
         {
             phase: EndedPhase(len(shown), shown[-1])
@@ -452,11 +412,4 @@ async def _costs(reader: Reader, entries: Sequence[int]) -> dict[int, list[str |
     found: dict[int, list[str | None]] = {}
     for entry, cost_usd in await reader.rows(_ENDED_SQL["costs"], to_json(entries)):
         found.setdefault(entry, []).append(cost_usd)
-    return found
-
-
-async def _verdicts(reader: Reader, entries: Sequence[int]) -> dict[int, list[Verdict]]:
-    found: dict[int, list[Verdict]] = {}
-    for row in map(VerdictRow._make, await reader.rows(_READ["verdicts"], to_json(entries))):
-        found.setdefault(row.entry, []).append(row.verdict())
     return found

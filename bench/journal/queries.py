@@ -78,10 +78,15 @@ class ScoreRow(NamedTuple):
     entry: int
     state: str
     outcome: str
-    labels: str
+    label_set: str
     names: str
     packed: bytes
     generation: int
+
+    @property
+    def labels(self) -> dict[str, str]:
+        labels: dict[str, str] = from_json(self.label_set)
+        return labels
 
     @property
     def values(self) -> dict[str, float | None]:
@@ -194,7 +199,7 @@ def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
         attempts=attempts,
         state=State(score.state) if score else None,
         outcome=score.outcome if score else None,
-        labels=from_json(score.labels) if score else {},
+        labels=score.labels if score else {},
         values=score.values if score else {},
         verdicts=tuple(parts.verdicts.get(score.entry, ())) if score else (),
         spent=totals_by_role(call for row in rows for call in parts.calls.get(row.entry, ())),

@@ -90,6 +90,8 @@ from bench.scalars import list_texts
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
 
+Interned = tuple[dict[int, dict[str, str]], dict[int, list[str]]]
+"""sets of labels, and lists of metric names, each by its number in the file"""
 SqlRow = tuple[Any, ...]
 """the untyped columns of one SQLite row; named tuples such as ``PhaseRow`` declare their types"""
 
@@ -405,7 +407,7 @@ class Reader:
 
     async def values(self, job: str) -> AsyncGenerator[Values, None]:
         """Stream the states, labels and metric values of a job's ended items, sorted by (corpus, item, epoch)."""
-        labels, shapes = await self._interned()
+        labels, shapes = await self.interned()
         async with aclosing(self._scores("values", job)) as chunks:
             async for rows in chunks:
                 for shape, group in groupby(rows, key=itemgetter(6)):
@@ -416,7 +418,7 @@ class Reader:
 
         The order is undefined, so use the groups for sums only.
         """
-        labels, shapes = await self._interned()
+        labels, shapes = await self.interned()
         async with aclosing(self._scores("alike", job)) as chunks:
             async for rows in chunks:
                 for group in group_scores(rows, shapes, labels):
@@ -427,7 +429,7 @@ class Reader:
 
         Failed items are left out.
         """
-        labels, shapes = await self._interned()
+        labels, shapes = await self.interned()
         for shape, names in shapes.items():
             if metric not in names:
                 continue
@@ -438,10 +440,10 @@ class Reader:
                         reason = str(decode(data).get("reason") or "")
                         yield ItemWithoutValue(corpus, item, epoch, state, labels[number], reason)
 
-    async def _interned(self) -> tuple[dict[int, dict[str, str]], dict[int, list[str]]]:
+    async def interned(self) -> Interned:
         """Return all sets of labels and all lists of metric names, by their numbers in the file."""
-        labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
-        return labels, {number: json.loads(names) for number, names in await self._all("shapes")}
+        labels = {number: from_json(data) for number, data in await self._all("all_labels")}
+        return labels, {number: from_json(names) for number, names in await self._all("shapes")}
 
     async def _scores(self, query: str, job: str) -> AsyncGenerator[list[SqlRow], None]:
         """Yield lists of score rows. Each ended item has one row per epoch, from its newest scoring."""
@@ -501,7 +503,7 @@ class Reader:
         parts = Parts(
             entries=await self._entries(chain, rows),
             scores=scores,
-            verdicts=await self._verdicts(score.entry for score in scores.values()),
+            verdicts=await self.verdicts(score.entry for score in scores.values()),
             calls=await self._calls(row.entry for row in rows),
         )
         return [record_of(list(group), parts) for _, group in groupby(rows, key=attrgetter("unit"))]
@@ -520,7 +522,8 @@ class Reader:
             for row in rows
         }
 
-    async def _verdicts(self, entries: Iterable[int]) -> dict[int, list[Verdict]]:
+    async def verdicts(self, entries: Iterable[int]) -> dict[int, list[Verdict]]:
+        """Return the verdicts of evaluate rows, by the id of the row; ``raw`` is a reference to the judge's text."""
         found: dict[int, list[Verdict]] = {}
         for row in map(VerdictRow._make, await self._all("verdicts", to_json(list(entries)))):
             found.setdefault(row.entry, []).append(row.verdict())

@@ -18,7 +18,7 @@ LIMIT ?7;
 SELECT e.id, e.payloads FROM json_each(?1) j CROSS JOIN entry e ON e.id = j.value;
 
 -- name: cells
-SELECT s.corpus, s.unit, s.epoch, s.state, s.outcome, s.entry, l.data, h.names, s.packed, max(s.generation)
+SELECT s.corpus, s.unit, s.epoch, s.entry, s.state, s.outcome, l.data, h.names, s.packed, max(s.generation)
 FROM json_each(?2) j CROSS JOIN score s ON s.owner = (SELECT id FROM owner WHERE name = ?1)
   AND s.corpus = j.value ->> 0 AND s.unit = j.value ->> 1
 JOIN labels l ON l.id = s.labels

@@ -15,7 +15,6 @@ from typing import NotRequired, TypedDict, cast
 
 from bench.journal import JournaledPhase, Reader
 from bench.journal.pages import (
-    ItemOutcome,
     ItemPage,
     ItemQuery,
     Unit,
@@ -26,6 +25,7 @@ from bench.journal.pages import (
     question_types,
     units_with,
 )
+from bench.journal.queries import ScoreRow
 from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
 from bench.model import Phase
@@ -124,7 +124,7 @@ async def grid_document(
 
 
 async def _questions(
-    reader: Reader, columns: Sequence[Mapping[tuple[str, str], ItemOutcome]]
+    reader: Reader, columns: Sequence[Mapping[tuple[str, str], ScoreRow]]
 ) -> dict[tuple[str, str], str]:
     entries = {unit: cell.entry for column in reversed(columns) for unit, cell in column.items()}
     found = await payloads_of(reader, list(entries.values()), ITEM_PAYLOAD)
@@ -136,7 +136,7 @@ async def _questions(
     return questions
 
 
-def _cell(cell: ItemOutcome | None, job: JobRecord) -> Json | None:
+def _cell(cell: ScoreRow | None, job: JobRecord) -> Json | None:
     if cell is None:
         return None
     headline = job.metrics[0].name if job.metrics else ""
