@@ -1,14 +1,14 @@
 """Check a benchmark for ``bench validate``: find errors in its config and its data, and collect notes.
 
-The caller passes the function that checks metric names, because another package registers the metrics::
+Example::
 
-    report = validate_benchmark(Path("configs/benchmarks/demo.yaml"), catalog, check_metric=resolve_metric)
+    report = validate_benchmark(Path("configs/benchmarks/demo.yaml"), catalog)
     report.errors, report.notes
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +20,7 @@ from bench.datasets.dataset import Dataset, open_benchmark
 from bench.datasets.evidence import CoverageGap, require_coverage
 from bench.datasets.rows.data_file import download_hint, find_file, is_shipped
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
-
-CheckMetric = Callable[[str], object]
-"""function that raises UnknownMetric if no metric with this name is registered"""
+from bench.metrics import names, resolve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +39,13 @@ class Validation:
         return not self.errors
 
 
-def validate_benchmark(
-    path: Path, catalog: Catalog, *, check_metric: CheckMetric | None = None, known_metrics: Sequence[str] = ()
-) -> Validation:
+def validate_benchmark(path: Path, catalog: Catalog) -> Validation:
     """Check one benchmark file, and check its data if the data is on disk."""
     try:
         config = catalog.read_benchmark(path)
     except ConfigError as error:
         return Validation(path=path, errors=tuple(error.problems) or (error,))
-    errors: list[BenchError] = list(metric_errors(config, check_metric, known_metrics))
+    errors: list[BenchError] = list(metric_errors(config))
     errors += plugin_errors(config, catalog.workspace)
     notes = list(config.notes)
     if find_file(config, catalog.workspace) is None and not is_shipped(config):
@@ -78,20 +74,16 @@ def check_coverage(dataset: Dataset) -> None:
         require_coverage(gaps, benchmark=dataset.name, where=dataset.config.place("ingestion"))
 
 
-def metric_errors(
-    config: BenchmarkConfig, check_metric: CheckMetric | None, known_metrics: Sequence[str] = ()
-) -> Iterator[ConfigError]:
+def metric_errors(config: BenchmarkConfig) -> Iterator[ConfigError]:
     """Yield an error for each unknown metric in the config. The error shows the place and up to three similar names."""
-    if check_metric is None:
-        return
     for index, entry in enumerate(config.metrics):
         if isinstance(entry, MetricEntry) and (entry.evaluator or entry.method == "custom"):
             continue
         name = entry.name if isinstance(entry, MetricEntry) else entry
         try:
-            check_metric(name)
+            resolve(name)
         except UnknownMetric as error:
-            near = nearest(name, known_metrics, n=3)
+            near = nearest(name, names(), n=3)
             guess = "; did you mean " + " or ".join(f'"{option}"' for option in near) + "?" if near else ""
             message = f'unknown metric "{name}"{guess}' if near else error.message
             yield UnknownMetric(message, where=config.place("metrics", index), hint=error.hint)

@@ -20,8 +20,8 @@ from bench.datasets.rows.data_file import (
     is_shipped,
     missing_file_error,
 )
-from bench.datasets.validation import Validation, validate_benchmark
-from bench.errors import DataError, UnknownMetric
+from bench.datasets.validation import validate_benchmark
+from bench.errors import DataError
 from tests.datasets.conftest import Workspace, row, turn
 from tests.rows import each_row
 
@@ -185,22 +185,11 @@ def test_a_file_with_unreadable_bytes_is_reported(workspace: Workspace) -> None:
 # ------------------------------------------------------------------ validate
 
 
-def checked(workspace: Workspace, path: Path) -> Validation:
-    def known(name: str) -> None:
-        if name != "accuracy":
-            raise UnknownMetric(f'unknown metric "{name}"')
-
-    catalog = Catalog.load(workspace.root)
-    return validate_benchmark(
-        path, catalog, check_metric=known, known_metrics=["accuracy", "recall_at_5", "recall_at_10"]
-    )
-
-
 def test_errors_of_config_metrics_evaluator_and_data_are_reported_together(workspace: Workspace) -> None:
     text = yaml(LOCAL, metrics="[accuracy, recal_at_5]", evaluation="{method: custom, customEvaluator: './j.py:J'}")
     path = workspace.yaml("b", text)
     path.with_name("d.jsonl").write_text("{")
-    report = checked(workspace, path)
+    report = validate_benchmark(path, Catalog.load(workspace.root))
     assert not report.ok and report.name == "b"
     assert [str(error).removeprefix(f"{path.parent}/") for error in report.errors] == [
         'b.yaml:6:21: unknown metric "recal_at_5"; did you mean "recall_at_5" or "recall_at_10"?',
@@ -212,18 +201,18 @@ def test_errors_of_config_metrics_evaluator_and_data_are_reported_together(works
 def test_an_unknown_metric_without_a_similar_name_has_no_suggestion(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(LOCAL, metrics="[zzz]"))
     path.with_name("d.jsonl").write_text(ROW)
-    (error,) = checked(workspace, path).errors
+    (error,) = validate_benchmark(path, Catalog.load(workspace.root)).errors
     assert str(error) == f'{path}:6:11: unknown metric "zzz"'
 
 
 def test_a_custom_metric_is_not_looked_up_but_its_file_must_exist(workspace: Workspace) -> None:
     path = workspace.yaml("b", yaml(LOCAL, metrics="[{name: mine, method: custom, evaluator: './m.py:M'}]"))
     path.with_name("d.jsonl").write_text(ROW)
-    assert [str(error).partition("yaml:")[2] for error in checked(workspace, path).errors] == [
-        '6:40: "./m.py" is not there'
-    ]
+    assert [
+        str(error).partition("yaml:")[2] for error in validate_benchmark(path, Catalog.load(workspace.root)).errors
+    ] == ['6:40: "./m.py" is not there']
     (workspace.root / "m.py").write_text("class M: ...\n")
-    assert checked(workspace, path).ok, "a plug-in may be in the workspace too"
+    assert validate_benchmark(path, Catalog.load(workspace.root)).ok, "a plug-in may be in the workspace too"
 
 
 def test_evidence_missing_from_the_sent_text_is_an_error_unless_altered(chat) -> None:
@@ -244,6 +233,6 @@ def test_evidence_missing_from_the_sent_text_is_an_error_unless_altered(chat) ->
 
 def test_an_invalid_config_file_is_one_error_of_validate(workspace: Workspace) -> None:
     path = workspace.yaml("b", "name: b\nname: b\n")
-    report = checked(workspace, path)
+    report = validate_benchmark(path, Catalog.load(workspace.root))
     assert not report.ok and report.name is None
     assert str(report.errors[0]).startswith(f"{path}:2:1: ")

@@ -170,11 +170,10 @@ Finding = tuple[BenchError | None, str | None]
 
 def _check_benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
     from bench.datasets.validation import validate_benchmark
-    from bench.metrics import names, resolve
     from bench.plan.benchmark import data_problems, scoring_problems
     from bench.plan.scoring import written_metric_problems
 
-    found = validate_benchmark(path, catalog, check_metric=resolve, known_metrics=names())
+    found = validate_benchmark(path, catalog)
     yield from ((error, None) for error in found.errors)
     yield from ((None, _noted(path, note)) for note in found.notes)
     reported = {error.where for error in found.errors}
