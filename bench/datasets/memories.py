@@ -155,10 +155,9 @@ class _MemoryRenderer:
         self.formatter = "conversation" if text else config.rendering.formatter
         self.line = _turn_renderer(text)
         self.by_provider = text is not None
-        self.template = (
-            None if text else _session_template(rules.format_template, session_names(config), _template_place(config))
-        )
-        self.finish = _escaped if rules.escape_html else _unchanged
+        place = config.place("ingestion", "preprocessing", "formatTemplate")
+        self.template = None if text else _session_template(rules.format_template, session_names(config), place)
+        self.finish: Callable[[str], str] = _escaped if rules.escape_html else str
         self.metadata = {f"metadata.{key}": value for key, value in corpus.metadata.items()}
 
     def session(self, session: Session) -> str:
@@ -213,17 +212,9 @@ class _MemoryRenderer:
 _AS_JSON = make_filter("json", None)
 
 
-def _template_place(config: BenchmarkConfig) -> str:
-    return config.place("ingestion", "preprocessing", "formatTemplate")
-
-
 @lru_cache(maxsize=64)
 def _session_template(text: str | None, names: tuple[str, ...], where: str) -> Template | None:
     return None if text is None else Template.parse(text, names, where=where)
-
-
-def _unchanged(text: str) -> str:
-    return text
 
 
 def _escaped(text: str) -> str:

@@ -10,11 +10,11 @@ Example::
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from bench.errors import CA_HINT, DataError, is_certificate_error
 
@@ -72,31 +72,11 @@ class Validators:
         return strong or self.last_modified
 
 
-class Remote(Protocol):
+class Remote:
     """An open HTTP response.
 
     The body starts at byte ``offset`` of the file. ``total`` is the size of the file in bytes.
     """
-
-    @property
-    def offset(self) -> int: ...
-    @property
-    def total(self) -> int | None: ...
-    @property
-    def validators(self) -> Validators: ...
-    def chunks(self) -> AsyncIterator[bytes]: ...
-
-
-class Fetch(Protocol):
-    """A function that requests a file by HTTP, beginning at a byte offset."""
-
-    def __call__(
-        self, url: str, *, token: str | None, offset: int, validators: Validators | None
-    ) -> AbstractAsyncContextManager[Remote]: ...
-
-
-class _AiohttpResponse:
-    """A response of aiohttp that implements `Remote`."""
 
     def __init__(self, response: aiohttp.ClientResponse, offset: int) -> None:
         self._response = response
@@ -116,6 +96,10 @@ class _AiohttpResponse:
                 yield chunk
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise DownloadInterrupted(f"the connection to {self._response.host} was lost") from error
+
+
+Fetch = Callable[..., AbstractAsyncContextManager[Remote]]
+"""function that requests a file by HTTP: its arguments are the URL, ``token``, ``offset`` and ``validators``"""
 
 
 def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
@@ -144,7 +128,7 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
                 f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint
             ) from error
         async with response:
-            yield _AiohttpResponse(response, _offset_of(response, offset))
+            yield Remote(response, _offset_of(response, offset))
 
     return fetch
 

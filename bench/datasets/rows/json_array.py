@@ -17,7 +17,7 @@ import re
 import sys
 from collections.abc import Iterator
 from decimal import DecimalException
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from bench.datasets.rows.row import (
     FileRow,
@@ -34,12 +34,6 @@ DEEPEST = 1000
 """maximum depth of nested lists and objects; the memory that ijson needs grows with the square of the depth"""
 _CHUNK = 1 << 16
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
-
-
-class ItemsParser(Protocol):
-    """A parser of ijson that receives a file in pieces."""
-
-    def send(self, piece: bytes, /) -> object: ...
 
 
 def array_rows(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
@@ -118,7 +112,7 @@ def _depth(raw: bytes) -> int:
     return deepest
 
 
-def _feed(parser: ItemsParser, piece: bytes) -> None:
+def _feed(parser: Any, piece: bytes) -> None:
     """Send bytes to the parser, with Python's limit on the digits of an integer switched off.
 
     With the limit, a huge integer would stop the parser. The integer is rejected later, when its row is parsed.
