@@ -4,7 +4,7 @@
 
     path = compile_path("$.results[*].id")
     path.all({"results": [{"id": 1}, {"id": 2}]})    # [1, 2]
-    compile_path("$.a[0]").one({"a": [5]})           # 5; PathMissing when the path does not match exactly one value
+    compile_path("$.a[0]").get({"a": [5]})           # 5; None when the path does not match exactly one value
 """
 
 from __future__ import annotations
@@ -36,10 +36,6 @@ _PLAIN = pattern(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?
 _STEP = pattern(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
 
 
-class PathMissing(LookupError):
-    """The error for a path that must match exactly one value, but matches none or several."""
-
-
 @dataclass(frozen=True, slots=True)
 class Path:
     """A compiled path. ``text`` is the path as the config writes it."""
@@ -61,16 +57,6 @@ class Path:
         """Return the first step if it is a name, else None. In a request body, this name is a request variable."""
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, str) else None
-
-    def one(self, value: object) -> object:
-        """Return the only value that the path matches in ``value``; it can be null.
-
-        Raises PathMissing if the path matches no value or several values.
-        """
-        found = self.all(value)
-        if len(found) != 1:
-            raise PathMissing(f"{self.text} matches {len(found)} values, expected one")
-        return found[0]
 
     def get(self, value: object) -> object | None:
         """Return the only value that the path matches in ``value``.

@@ -26,7 +26,6 @@ from bench.config.provider.body import (
     TreeError,
     ValueMissing,
     as_text,
-    compile_tree,
 )
 from tests.rows import each_row
 
@@ -122,12 +121,12 @@ def test_only_the_variables_of_a_URL_path_are_percent_encoded() -> None:
     ],
 )
 def test_uses_lists_the_variables_that_a_tree_needs(tree: object, uses: set[str]) -> None:
-    assert {name for name, _ in compile_tree(tree).uses()} == uses
+    assert {name for name, _ in Compiler().tree(tree).uses()} == uses
 
 
 def test_uses_gives_the_place_of_each_variable() -> None:
     tree = {"a": [1, "$.k"], "b": {"$each": "$.items", "$do": {"c": "${name}"}}}
-    assert list(compile_tree(tree).uses()) == [
+    assert list(Compiler().tree(tree).uses()) == [
         ("k", ("a", 1)),
         ("items", ("b", "$each")),
         ("name", ("b", "$do", "c")),
@@ -186,12 +185,12 @@ def test_an_invalid_body_template_raises_TreeError_with_place_and_hint(
     tree: object, message: str, place: tuple[str | int, ...], hint: str | None
 ) -> None:
     with pytest.raises(TreeError) as caught:
-        compile_tree(tree)
+        Compiler().tree(tree)
     assert (str(caught.value), caught.value.place, caught.value.hint) == (message, place, hint)
 
 
 def test_elements_of_an_undeclared_list_may_have_any_field() -> None:
-    tree = compile_tree({"$each": "$.rows", "$do": ["@.anything", "@"]})
+    tree = Compiler().tree({"$each": "$.rows", "$do": ["@.anything", "@"]})
     assert tree.fill(Scope({"rows": [{"anything": 1}]})) == [[1, {"anything": 1}]]
 
 
@@ -217,7 +216,7 @@ PLAIN = st.recursive(
 
 @given(PLAIN)
 def test_a_tree_without_dollar_signs_is_sent_unchanged(tree: object) -> None:
-    node = compile_tree(tree)
+    node = Compiler().tree(tree)
     assert node.fill(Scope({})) == tree
     assert list(node.uses()) == []
     assert json.loads(str(JsonTextNode(node).fill(Scope({})))) == tree
@@ -225,4 +224,7 @@ def test_a_tree_without_dollar_signs_is_sent_unchanged(tree: object) -> None:
 
 @given(PLAIN)
 def test_the_content_of_literal_is_sent_unchanged(tree: object) -> None:
-    assert compile_tree({"$literal": {"$each": tree, "${x}": "$.y"}}).fill(Scope({})) == {"$each": tree, "${x}": "$.y"}
+    assert Compiler().tree({"$literal": {"$each": tree, "${x}": "$.y"}}).fill(Scope({})) == {
+        "$each": tree,
+        "${x}": "$.y",
+    }

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.jsonpath import EVERY, PathMissing, compile_path
+from bench.config.jsonpath import EVERY, compile_path
 from bench.errors import ConfigError
 from tests.rows import each_row
 
@@ -34,15 +34,10 @@ def test_a_path_matches_what_the_jsonpath_library_matches(text: str, tree: objec
 
 
 @given(PATHS, TREES)
-def test_get_one_first_and_all_of_a_path_agree(text: str, tree: object) -> None:
+def test_get_first_and_all_of_a_path_agree(text: str, tree: object) -> None:
     path = compile_path(text)
     found = path.all(tree)
     assert path.get(tree) == (found[0] if len(found) == 1 else None)
-    if len(found) == 1:
-        assert path.one(tree) == found[0]
-    else:
-        with pytest.raises(PathMissing):
-            path.one(tree)
     assert path.first(tree) == (found[0] if found else None)
     assert path.single is (EVERY not in path.steps)
     assert not path.single or len(found) <= 1
@@ -109,22 +104,6 @@ def test_an_invalid_path_is_refused_with_the_message_of_the_jsonpath_library(tex
     assert caught.value.hint == "write a path such as $.items[0].content (RFC 9535)"
 
 
-@each_row(
-    ("text", "tree", "message"),
-    [
-        ("$.a", {}, "$.a matches 0 values, expected one"),
-        ("$.a[0]", {"a": []}, "$.a[0] matches 0 values, expected one"),
-        ("$.a.b", {"a": "text"}, "$.a.b matches 0 values, expected one"),
-        ("$.a[*]", {"a": [1, 2]}, "$.a[*] matches 2 values, expected one"),
-        ("$.a[*]", {"a": []}, "$.a[*] matches 0 values, expected one"),
-    ],
-)
-def test_one_reports_how_many_values_a_path_matches(text: str, tree: object, message: str) -> None:
-    with pytest.raises(PathMissing) as caught:
-        compile_path(text).one(tree)
-    assert str(caught.value) == message
-
-
 def test_a_bare_name_with_any_characters_is_one_field() -> None:
     for name in ("a.b", "a[0]", "*", "a b", "é"):
         path = compile_path(name, bare=True)
@@ -135,10 +114,6 @@ def test_text_numbers_and_null_have_no_children() -> None:
     for tree in ("text", 5, None, True):
         for text in ("$.a", "$[0]", "$[*]"):
             assert compile_path(text).all(tree) == []
-
-
-def test_one_accepts_null_as_a_value() -> None:
-    assert compile_path("$.n").one({"n": None}) is None
 
 
 @each_row("text", ["$..a", "$.a[?@.b]", "$.a[0:2]", "$.a[0,1]", "$.", "$[", ""])

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.config.provider.body import Scope, compile_tree
+from bench.config.provider.body import Compiler, Scope
 from bench.model import Memory, Message, Query, Space
 from bench.providers.declarative.variables import BENCH_ID, MemoryFormat, accepted_metadata
 from tests.rows import each_row
@@ -17,7 +17,7 @@ SPACE = Space(namespace="ns", run_id="r1", benchmark="b", corpus="c")
 
 
 def fill(tree: object, **values: object) -> object:
-    return compile_tree(tree).fill(Scope(values))
+    return Compiler().tree(tree).fill(Scope(values))
 
 
 def test_a_path_has_the_type_of_its_value_and_a_template_is_text() -> None:

@@ -4,7 +4,7 @@ A template is compiled once to a tree of nodes. Then the method ``fill`` of the 
 
 Example::
 
-    tree = compile_tree({"ids": {"$column": "id"}, "n": "$.k", "note": "run ${runId}"})
+    tree = Compiler().tree({"ids": {"$column": "id"}, "n": "$.k", "note": "run ${runId}"})
     tree.fill(Scope({"items": [{"id": "a"}], "k": 5, "runId": "r1"}))
     # {"ids": ["a"], "n": 5, "note": "run r1"}
 
@@ -408,8 +408,3 @@ def _fields_of(source: PathNode) -> frozenset[str]:
     if source.text == "$.items":
         return ITEM_VARIABLES
     return TURN_VARIABLES if source.text in {"$.messages", "@.messages"} else frozenset()
-
-
-def compile_tree(value: object, resolve: Resolve = str) -> Node:
-    """Compile a body, a query value or a header; see :meth:`Compiler.tree`."""
-    return Compiler(resolve).tree(value)

@@ -17,34 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from bench.config.file import Source, key_text
 from bench.config.provider.calls import RequestSection, WaitBlock
 from bench.config.provider.config import ProviderConfig
-from bench.config.provider.sections import (
-    ADD_VARIABLES,
-    CLEAR_VARIABLES,
-    COMMON_VARIABLES,
-    DELETE_VARIABLES,
-    ITEM_VARIABLES,
-    LIST_VARIABLES,
-    OPERATIONS,
-    SEARCH_VARIABLES,
-    SETUP_VARIABLES,
-    WAIT_VARIABLES,
-)
+from bench.config.provider.sections import ITEM_VARIABLES, OPERATIONS, REQUEST_VARIABLES
 from bench.config.value_rules import walk_texts
 from bench.errors import ConfigError
 from bench.settings import VARIABLE, without_password
-
-RESERVED_NAMES = (
-    COMMON_VARIABLES
-    | ITEM_VARIABLES
-    | ADD_VARIABLES
-    | SEARCH_VARIABLES
-    | WAIT_VARIABLES
-    | CLEAR_VARIABLES
-    | DELETE_VARIABLES
-    | LIST_VARIABLES
-    | SETUP_VARIABLES
-    | {"each"}
-)
 
 
 def uses_variable(call: RequestSection, names: Set[str]) -> bool:
@@ -89,7 +65,7 @@ def _compose(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     captured = {name for _, call in calls_of(config) for name in call.capture}
     for name in config.vars:
-        if name in RESERVED_NAMES or name in captured:
+        if name in REQUEST_VARIABLES or name in captured:
             yield ConfigError(
                 f'vars.{name} has the same name as the request variable "{name}"',
                 where=source.place(("vars", name)),

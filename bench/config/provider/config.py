@@ -21,7 +21,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
-from bench.canonical import digest as canonical_digest
+from bench.canonical import digest
 from bench.config.file import ConfigModel, Source
 from bench.config.jsontext import Places
 from bench.config.provider.calls import Endpoints, NamedCall, SetupCall, WaitBlock
@@ -69,11 +69,6 @@ def identity(config: ProviderConfig) -> dict[str, object]:
     tree = config.model_dump(mode="json", exclude=NOT_IDENTITY, exclude_defaults=True)  # type: ignore[arg-type]
     code = adapter_digest(config)
     return {key: map_texts(value, _cleaned) for key, value in {**tree, **code}.items()}
-
-
-def digest(config: ProviderConfig) -> str:
-    """Return the SHA-256 of the canonical JSON of :func:`identity`, as hex digits."""
-    return canonical_digest(identity(config))
 
 
 def adapter_digest(config: ProviderConfig) -> dict[str, object]:
@@ -267,4 +262,4 @@ class ProviderConfig(ConfigModel):
     @cached_property
     def sha256(self) -> str:
         """Return the SHA-256, as hex digits, of all settings that can change requests or the reading of responses."""
-        return digest(self)
+        return digest(identity(self))

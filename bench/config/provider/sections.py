@@ -50,6 +50,21 @@ DELETE_VARIABLES = frozenset({"ids", "id"})
 LIST_VARIABLES = frozenset({"sessionId"})
 EACH_VARIABLE = "each"
 """request variable that holds the current element of ``for_each``"""
+CALL_VARIABLES = {
+    "add": ADD_VARIABLES | ITEM_VARIABLES,
+    "update": ADD_VARIABLES | ITEM_VARIABLES,
+    "search": SEARCH_VARIABLES,
+    "delete": DELETE_VARIABLES,
+    "list": LIST_VARIABLES,
+    "clear": CLEAR_VARIABLES,
+    "teardown": CLEAR_VARIABLES,
+    "verifyclear": CLEAR_VARIABLES,
+}
+"""endpoint -> its request variables, in addition to the variables that every call has"""
+REQUEST_VARIABLES = frozenset({EACH_VARIABLE}).union(
+    COMMON_VARIABLES, WAIT_VARIABLES, SETUP_VARIABLES, *CALL_VARIABLES.values()
+)
+"""all request variables of all calls"""
 
 OPERATORS = ("$each", "$do", "$column", "$omit_if_null", "$literal", "$json", "$lines")
 

@@ -20,12 +20,10 @@ from bench.config.jsonpath import compile_path
 from bench.config.jsontext import TreePath
 from bench.config.provider.body import ENVIRONMENT, Compiler, Node, Scope, TextNode, TreeError, variable_names
 from bench.config.provider.sections import (
-    ADD_VARIABLES,
+    CALL_VARIABLES,
     CLEAR_VARIABLES,
     COMMON_VARIABLES,
-    DELETE_VARIABLES,
     EACH_VARIABLE,
-    ITEM_VARIABLES,
     LIST_VARIABLES,
     SEARCH_VARIABLES,
     SETUP_VARIABLES,
@@ -33,18 +31,6 @@ from bench.config.provider.sections import (
 )
 from bench.config.value_rules import pattern_problem, walk_texts
 from bench.errors import ConfigError
-
-CALL_VARIABLES = {
-    "add": ADD_VARIABLES | ITEM_VARIABLES,
-    "update": ADD_VARIABLES | ITEM_VARIABLES,
-    "search": SEARCH_VARIABLES,
-    "delete": DELETE_VARIABLES,
-    "list": LIST_VARIABLES,
-    "clear": CLEAR_VARIABLES,
-    "teardown": CLEAR_VARIABLES,
-    "verifyclear": CLEAR_VARIABLES,
-}
-"""endpoint -> its request variables, in addition to the variables that every call has"""
 
 
 @dataclass(frozen=True, slots=True)
