@@ -192,7 +192,8 @@ def test_errors_of_config_metrics_evaluator_and_data_are_reported_together(works
     report = validate_benchmark(path, Catalog.load(workspace.root))
     assert not report.ok and report.name == "b"
     assert [str(error).removeprefix(f"{path.parent}/") for error in report.errors] == [
-        'b.yaml:6:21: unknown metric "recal_at_5"; did you mean "recall_at_5" or "recall_at_10"?',
+        'b.yaml:6:21: unknown metric "recal_at_5"; did you mean "recall_at_K" or "recall_any_at_K" or '
+        '"recall_all_at_K"?',
         'b.yaml:5:30: "./j.py" is not there',
         "d.jsonl:1: row is malformed: Expecting property name enclosed in double quotes",
     ]
