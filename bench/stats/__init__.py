@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         bootstrap_interval,
         interval,
         interval_cluster,
-        interval_macro,
         interval_macro_of,
         interval_of,
         interval_t,
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
         order_statistic_interval,
         percentile_interval,
     )
-    from bench.stats.paired import Comparison, as_ratio, compare, compare_columns, compare_macro, compare_times
+    from bench.stats.paired import Comparison, as_ratio, compare, compare_columns, compare_macro
     from bench.stats.ratios import percentile_ratio
     from bench.stats.significance import (
         EXACT_UP_TO,
@@ -72,14 +71,12 @@ __all__ = [
     "compare",
     "compare_columns",
     "compare_macro",
-    "compare_times",
     "corrected_share",
     "exact_sum",
     "from_units",
     "holm",
     "interval",
     "interval_cluster",
-    "interval_macro",
     "interval_macro_of",
     "interval_of",
     "interval_t",
@@ -106,12 +103,12 @@ __all__ = [
 
 __getattr__ = lazy_exports(
     __name__,
-    paired="Comparison as_ratio compare compare_columns compare_macro compare_times",
+    paired="Comparison as_ratio compare compare_columns compare_macro",
     corrected="CorrectedShare Stratum allocation corrected_share",
     correlation="cohen_kappa kendall_tau_b krippendorff_alpha pearson spearman",
     descriptive="by_cluster mean percentile stderr stderr_clustered",
     intervals=(
-        "ORDER_STATISTIC_FROM bootstrap_interval interval interval_cluster interval_macro "
+        "ORDER_STATISTIC_FROM bootstrap_interval interval interval_cluster "
         "interval_macro_of interval_of interval_t interval_wilson order_statistic_interval percentile_interval"
     ),
     ratios="percentile_ratio",

@@ -97,27 +97,14 @@ def interval_of(tally: Tally | RunningSums, level: float = 0.95, *, shares: bool
     return None if tally.n < 2 else _t_or_degenerate(tally, "t", tally.n, level, shares=shares)
 
 
-def interval_macro(
-    groups: Sequence[Sequence[float]],
-    clusters: Sequence[Sequence[Hashable]] | None = None,
-    level: float = 0.95,
-) -> Interval | None:
+def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
     """Return the t interval of the mean of the group means.
 
     The standard error is ``sqrt(sum(SE^2)) / groups``. There are C - 1 degrees of freedom for C clusters, or n - 1 for
-    n values without clusters. A group of one item or one cluster has no standard error, so its Wilson interval gives
-    the error instead. If all errors are 0, the result is a Wilson interval. These two rules need values in 0..1; for
-    other values the result is None. The result is also None if there is only one cluster or only one value.
-    """
-    names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
-    tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]
-    return None if clusters_of(tallies) == 1 else interval_macro_of(tallies, level)
-
-
-def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
-    """Return the interval of the mean of group means, as ``interval_macro``, from stored numbers.
-
-    If there is only one cluster, its items are treated as independent.
+    n values without clusters. If there is only one cluster, its items are treated as independent. A group of one item
+    or one cluster has no standard error, so its Wilson interval gives the error instead. If all errors are 0, the
+    result is a Wilson interval. These two rules need values in 0..1; for other values the result is None. The result is
+    also None if there is only one value.
     """
     filled = [group for group in groups if group]
     n = sum(group.n for group in filled)

@@ -117,23 +117,6 @@ def compare_columns(
     return _clustered(base, differences, groups, count, settings)
 
 
-def compare_times(
-    a: Mapping[str, float | None],
-    b: Mapping[str, float | None],
-    *,
-    clusters: Mapping[str, Hashable] | None = None,
-    level: float = 0.95,
-    alpha: float = 0.05,
-    power: float = 0.8,
-) -> Comparison:
-    """Compare the times of two systems by the logarithm of their ratio.
-
-    ``delta``, ``interval`` and ``mde`` of the result are ratios minus 1. Times that are not above 0 are excluded.
-    """
-    logs = compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power, shares=False)
-    return as_ratio(logs)
-
-
 def as_ratio(logs: Comparison) -> Comparison:
     """Convert a comparison of logarithms of times to a comparison of times.
 
@@ -164,10 +147,6 @@ def ratio_interval(logs: Interval) -> Interval | None:
     """
     low, high = ratio(logs.low), ratio(logs.high)
     return None if low is None or high is None or low >= high else replace(logs, low=low, high=high)
-
-
-def _logs(times: Mapping[str, float | None]) -> dict[str, float | None]:
-    return {i: math.log(t) if t is not None and t > 0 else None for i, t in times.items()}
 
 
 def _column(side: Mapping[str, float | None], ids: Sequence[str]) -> list[float]:

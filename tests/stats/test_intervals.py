@@ -265,24 +265,30 @@ def test_a_clustered_interval_covers_the_mean_where_an_unclustered_one_does_not(
     assert coverage(rounds, plain) < 0.7
 
 
+def macro(groups: list[list[float]], clusters: list[list[int]] | None = None) -> Interval | None:
+    """Return the interval of the mean of the group means."""
+    names = clusters or [None] * len(groups)
+    return stats.interval_macro_of([stats.Tally.of(group, own) for group, own in zip(groups, names, strict=True)])
+
+
 def test_interval_macro_covers_the_mean_of_the_label_means() -> None:
     rng, rounds, held = random.Random(12), 400, 0
     truth = (0.2 + 0.5 + 0.9) / 3
     for _ in range(rounds):
         groups = [[float(rng.random() < p) for _ in range(n)] for p, n in ((0.2, 60), (0.5, 30), (0.9, 45))]
-        found = stats.interval_macro(groups)
+        found = macro(groups)
         held += found is not None and found.low <= truth <= found.high
     assert 0.92 <= coverage(rounds, held) <= 0.98
 
 
 def test_interval_macro_does_not_depend_on_the_order_of_labels() -> None:
     groups = [[1.0, 0.0, 1.0], [0.25, 0.5], [0.0, 0.0, 1.0, 1.0]]
-    assert stats.interval_macro(groups) == stats.interval_macro(groups[::-1])
-    assert stats.interval_macro([*groups, []]) == stats.interval_macro(groups)
+    assert macro(groups) == macro(groups[::-1])
+    assert macro([*groups, []]) == macro(groups)
 
 
 def test_interval_macro_uses_the_Wilson_width_for_a_label_of_one_item() -> None:
-    found = stats.interval_macro([[1.0], [0.0, 1.0, 1.0, 0.0]])
+    found = macro([[1.0], [0.0, 1.0, 1.0, 0.0]])
     one, other = stats.interval_wilson(1, 1), stats.stderr([0.0, 1.0, 1.0, 0.0])
     assert one is not None and other is not None and found is not None
     error = math.hypot((one.high - one.low) / (2 * 1.959963984540054), other) / 2
@@ -291,11 +297,11 @@ def test_interval_macro_uses_the_Wilson_width_for_a_label_of_one_item() -> None:
 
 
 def test_interval_macro_is_None_for_a_label_of_one_item_outside_0_and_1() -> None:
-    assert stats.interval_macro([[7.0], [1.0, 3.0]]) is None
-    assert stats.interval_macro([[2.0, 2.0], [5.0, 5.0]]) is None
+    assert macro([[7.0], [1.0, 3.0]]) is None
+    assert macro([[2.0, 2.0], [5.0, 5.0]]) is None
 
 
 def test_interval_macro_of_labels_without_spread_is_a_Wilson_interval() -> None:
-    found, wilson = stats.interval_macro([[1.0, 1.0], [1.0, 1.0, 1.0]]), stats.interval_wilson(5, 5)
+    found, wilson = macro([[1.0, 1.0], [1.0, 1.0, 1.0]]), stats.interval_wilson(5, 5)
     assert wilson is not None
     near(found, wilson.low, wilson.high, "wilson_degenerate")
