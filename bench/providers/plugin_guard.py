@@ -1,4 +1,4 @@
-"""Guard a plug-in class: add missing attributes, check return types, and report a blocked event loop.
+"""Guard a plug-in class: add missing attributes, and check return types.
 
 Example::
 
@@ -6,22 +6,17 @@ Example::
     guard_methods(provider, config)      # a wrong result is a PluginFault with the expected type
     await provider.search(space, query)
     # PluginFault: own.py:Own: search returned None; expected bench.model.Found
-
-If a plug-in computes or sleeps for a long time without awaiting, it blocks every other call. This time is measured and
-reported.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from types import NoneType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bench.errors import BenchError, ConfigError, PluginFault, raise_site
-from bench.events import log, redact
+from bench.events import redact
 from bench.model import Found, Hit, Ingested, Query, Readiness, Space
 from bench.providers.adapters import declared_capabilities, is_plugin
 from bench.providers.protocol import Batching, Provider, Waiting, within_limits
@@ -29,8 +24,6 @@ from bench.providers.protocol import Batching, Provider, Waiting, within_limits
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
-SLOW_STEP_S = 1.0
-"""a step of a coroutine is reported if it takes more than this number of seconds"""
 RESULT_TYPES: dict[str, tuple[type, ...]] = {
     "ingest": (Ingested,),
     "ready": (Readiness,),
@@ -76,7 +69,7 @@ async def _reported_version(reporter: Callable[[], object]) -> str:
 
 
 def guard_methods(provider: Provider, config: ProviderConfig) -> None:
-    """Wrap the four main methods of a provider, to check their results and to find calls that block the event loop.
+    """Wrap the four main methods of a provider, to check their results.
 
     If the provider limits k or the length of a question, each query is reduced to these limits.
     """
@@ -122,22 +115,20 @@ class AdapterErrors:
         ) from error
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class GuardedMethod:
-    """A wrapped method of a plug-in. It checks the type of the result, and measures how long the loop is blocked."""
+    """A wrapped method of a plug-in, which checks the type of the result."""
 
     adapter: str
     name: str
     method: Callable[..., object]
     wanted: tuple[type, ...]
-    slowest_step_s: float = 0.0
-    """duration in seconds of the longest step that was reported so far"""
 
     async def __call__(self, *arguments: object) -> object:
         work = self.method(*arguments)
         if not isinstance(work, Awaitable):
             raise PluginFault(f"{self.adapter}: {self.name} is not a coroutine", hint=f"write `async def {self.name}`")
-        found = await TimedSteps(work.__await__(), self._report_slow_step)
+        found = await work
         self._check(found)
         return found
 
@@ -152,49 +143,6 @@ class GuardedMethod:
 
     def _names(self) -> str:
         return " or ".join("None" if one is NoneType else f"{one.__module__}.{one.__name__}" for one in self.wanted)
-
-    def _report_slow_step(self, step_s: float) -> None:
-        if step_s < max(SLOW_STEP_S, 2 * self.slowest_step_s):  # again only when it is much worse
-            return
-        self.slowest_step_s = step_s
-        log().warning(
-            "adapter_holds_the_loop",
-            adapter=self.adapter,
-            method=self.name,
-            seconds=round(step_s, 1),
-            note="every other call of the run had to wait: await, or use anyio.to_thread.run_sync",
-        )
-
-
-class TimedSteps(Generator[Any, Any, Any]):
-    """An awaitable that runs another awaitable, and measures how long it runs each time before it is suspended."""
-
-    def __init__(self, inner: Generator[Any, Any, Any], report: Callable[[float], None]) -> None:
-        self._inner = inner
-        self._report = report
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self
-
-    def send(self, value: object) -> object:
-        """Resume the wrapped awaitable with a value."""
-        return self._timed(partial(self._inner.send, value))
-
-    def throw(
-        self,
-        kind: type[BaseException] | BaseException,
-        error: BaseException | object = None,
-        trace: TracebackType | None = None,
-    ) -> object:
-        """Resume the wrapped awaitable with an exception, such as a cancellation."""
-        return self._timed(partial(self._inner.throw, error if isinstance(error, BaseException) else kind))
-
-    def _timed(self, step: Callable[[], object]) -> object:
-        started = time.perf_counter()
-        try:
-            return step()
-        finally:
-            self._report(time.perf_counter() - started)
 
 
 def _shown(value: object) -> str:

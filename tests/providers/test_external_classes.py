@@ -1,13 +1,11 @@
-"""Provider classes of others: optional parts, and errors when a class breaks the Protocol or blocks the loop."""
+"""Provider classes of others: optional parts, and errors when a class breaks the Protocol."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import anyio
 import pytest
 
 from bench.config.file import Source
@@ -146,27 +144,3 @@ async def test_an_exception_of_a_provider_method_is_raised_unchanged(tmp_path: P
         with pytest.raises(Exception, match="no such thing") as caught:
             await provider.search(SPACE, Query(text="x", k=1))
     assert type(caught.value).__name__ == "Failure"
-
-
-async def test_an_adapter_that_blocks_the_event_loop_is_logged_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with caplog.at_level(logging.WARNING):
-        async with changed(tmp_path, "await anyio.sleep(0.001)", "time.sleep(1.05)") as provider:
-            for _ in range(2):
-                await provider.search(SPACE, Query(text="x", k=1))
-    message = [record.getMessage() for record in caplog.records if "adapter_holds_the_loop" in record.getMessage()]
-    assert len(message) == 1 and "own.py:Own" in message[0] and "search" in message[0]
-
-
-async def test_awaiting_does_not_count_as_blocking_and_cancellation_reaches_the_adapter(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    slow = "await anyio.sleep(1.05 if query.text == 'slow' else 60)"
-    with caplog.at_level(logging.WARNING):
-        async with changed(tmp_path, "await anyio.sleep(0.001)", slow) as provider:
-            await provider.search(SPACE, Query(text="slow", k=1))
-            with anyio.move_on_after(0.05) as scope:
-                await provider.search(SPACE, Query(text="never", k=1))
-    assert scope.cancelled_caught
-    assert not [record for record in caplog.records if "holds_the_loop" in record.getMessage()]
