@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from bench.config.benchmark.config import BenchmarkConfig, BenchmarkFile
@@ -407,24 +408,16 @@ def _merged_source(origin: ConfigOrigin) -> Source:
     """
     if len(origin.sources) == 1:
         return origin.sources[0]
-    tree = origin.tree() | _own(origin.sources[0])
-    return _MergedSource(path=origin.path, tree=tree, places=origin.sources[0].places, origin=origin)
+    child = origin.sources[0]
+    tree = origin.tree() | {"aliases": child.tree.get("aliases") or []}  # aliases are never inherited
+    return _MergedSource(path=origin.path, tree=tree, origin=origin)
 
 
-def _own(child: Source) -> dict[str, object]:
-    """Return the keys of the file that are never inherited: ``aliases``."""
-    return {"aliases": child.tree.get("aliases") or []}
-
-
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _MergedSource(Source):
     """Several merged files as one source. An error about a key names the file and line where this key is written."""
 
-    __slots__ = ("origin",)
     origin: ConfigOrigin
-
-    def __init__(self, *, path: Path, tree: Mapping[str, object], places: object, origin: ConfigOrigin) -> None:
-        super().__init__(path=path, tree=tree)
-        object.__setattr__(self, "origin", origin)
 
     def place(self, path: TreePath) -> str:
         return self.origin.place(path)
