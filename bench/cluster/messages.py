@@ -94,10 +94,7 @@ class ShardCounters:
     attempt: str
     """random id of the attempt, so that the cost of a lost attempt still counts"""
     worker: str
-    phases: Mapping[str, Mapping[Phase, tuple[int, int, int]]] = field(default_factory=dict)
-    """lane -> phase -> (total, done, failed)"""
-    memories: Mapping[str, int] = field(default_factory=dict)
-    """lane -> number of memories that its provider acknowledged"""
+    lanes: Mapping[str, LaneProgress] = field(default_factory=dict)
     states: Mapping[str, Mapping[State, int]] = field(default_factory=dict)
     """job -> state -> number of items"""
     scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
@@ -118,16 +115,12 @@ class ShardCounters:
         """Return the counters of an attempt. If ``progress`` is None, all counters are 0."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
-        lanes, jobs = progress.lanes, progress.jobs
+        jobs = progress.jobs
         return cls(
             shard=shard,
             attempt=attempt,
             worker=worker,
-            phases={
-                key: {phase: (one.total, one.done, one.failed) for phase, one in lane.phases.items()}
-                for key, lane in lanes.items()
-            },
-            memories={key: lane.memories for key, lane in lanes.items()},
+            lanes=progress.lanes,
             states={key: dict(job.states) for key, job in jobs.items()},
             scores={key: dict(job.scores) for key, job in jobs.items()},
             cost_usd=progress.cost_usd,
@@ -220,10 +213,9 @@ class ClusterProgress(Progress):
     def _add_up(self) -> None:
         latest, every = self._latest.values(), self._attempts.values()
         for key, lane in self.lanes.items():
-            lane.phases = {
-                phase: _summed(counters.phases.get(key, {}).get(phase) for counters in latest) for phase in Phase
-            }
-            lane.memories = sum(counters.memories.get(key, 0) for counters in every)
+            parts = [counters.lanes[key].phases for counters in latest if key in counters.lanes]
+            lane.phases = {phase: sum((part[phase] for part in parts), Count()) for phase in Phase}
+            lane.memories = sum(counters.lanes[key].memories for counters in every if key in counters.lanes)
         for key, job in self.jobs.items():
             job.states = Counter()
             for counters in latest:
@@ -250,12 +242,6 @@ def _joined(parts: Iterable[Mapping[str, Scores]]) -> dict[str, Scores]:
             n, total, squares = found.get(corpus, (0, 0.0, 0.0))
             found[corpus] = (n + more[0], total + more[1], squares + more[2])
     return found
-
-
-def _summed(counts: Iterable[tuple[int, int, int] | None]) -> Count:
-    known = [one for one in counts if one is not None]
-    total, done, failed = (sum(column) for column in zip(*known, strict=True)) if known else (0, 0, 0)
-    return Count(total=total, done=done, failed=failed)
 
 
 ONLY_HERE = frozenset(

@@ -45,6 +45,9 @@ class Count:
     done: int = 0
     failed: int = 0
 
+    def __add__(self, other: Count) -> Count:
+        return Count(self.total + other.total, self.done + other.done, self.failed + other.failed)
+
 
 @dataclass(slots=True)
 class JobProgress:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from bench.cluster.messages import ClusterProgress, ShardCounters
+from bench.engine.progress import Count, LaneProgress
 from bench.journal.records import IndexWaiting
 from bench.model import Phase, State
 from tests.small_world import World
@@ -20,11 +21,13 @@ def gathered(tmp_path: Path) -> ClusterProgress:
 
 
 def counters(shard: int, attempt: str = "a", done: int = 1, cost: str = "0.5") -> ShardCounters:
+    lane = LaneProgress(LANE)
+    lane.phases[Phase.SEARCH] = Count(total=4, done=done, failed=1)
     return ShardCounters(
         shard=shard,
         attempt=attempt,
         worker=f"tcp://w{shard}",
-        phases={LANE: {Phase.SEARCH: (4, done, 1)}},
+        lanes={LANE: lane},
         states={JOB: {State.CORRECT: done, State.ERROR: 1}},
         scores={JOB: {"c": (done, float(done), float(done))}},
         cost_usd=Decimal(cost),
