@@ -317,15 +317,13 @@ def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:
     reply = strip_reasoning(Completion(text=text, model=GIVEN))
     error = missing_answer_error(reply) or (None if reply.text.strip() else NoAnswer("the answer in the file is empty"))
     return AnswerResult(
-        text=reply.text,
-        finish=reply.finish if error is None else "other",
+        reply=replace(
+            reply, finish=reply.finish if error is None else "other", flags=flags_of(reply, item, exact=exact)
+        ),
         failure=None if error is None else Failure.of(error),
-        raw=reply.raw,
         context_hits=0,
         prompt="",
         prompt_sha256="",
-        model=GIVEN,
-        flags=flags_of(reply, item, exact=exact),
     )
 
 

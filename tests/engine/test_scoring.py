@@ -25,7 +25,7 @@ from bench.engine.items.oracle import Oracle
 from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.run_context import Failure
 from bench.journal import Key
-from bench.model import Call, Evidence, Found, Hit, Item, Memory, Phase, Query, Space, State, Usage, Verdict
+from bench.model import Call, Completion, Evidence, Found, Hit, Item, Memory, Phase, Query, Space, State, Usage, Verdict
 from bench.plan import Lane
 from tests.rows import each_row
 from tests.small_world import World
@@ -62,12 +62,9 @@ def found(**changes: object) -> SearchResult:
     return SearchResult(**{**values, **changes})  # type: ignore[arg-type]
 
 
-def answered(**changes: object) -> AnswerResult:
-    values: dict[str, object] = {
-        "text": "here", "finish": "stop", "context_hits": 1, "prompt": "default", "prompt_sha256": "0", "model": "m",
-        "context_tokens": 40, "tokens_in": 50, "tokens_out": 6, "cost_usd": "0.02",
-    }  # fmt: skip
-    return AnswerResult(**{**values, **changes})  # type: ignore[arg-type]
+def answered() -> AnswerResult:
+    reply = Completion(text="here", model="m", usage=Usage(input_tokens=50, output_tokens=6), cost_usd="0.02")
+    return AnswerResult(reply=reply, context_hits=1, prompt="default", prompt_sha256="0", context_tokens=40)
 
 
 def call(**changes: object) -> Call:

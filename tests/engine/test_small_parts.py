@@ -16,7 +16,7 @@ from bench.engine.items.answer import fill_context
 from bench.engine.items.phase_results import AnswerResult, SearchResult
 from bench.engine.work_queue import WorkQueue
 from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key
-from bench.model import Hit, Memory, Phase
+from bench.model import Completion, Hit, Memory, Phase, Usage
 from bench.tokens import count_tokens, token_quarters
 from tests.rows import each_row
 
@@ -171,5 +171,6 @@ def test_search_and_answer_results_are_unchanged_by_the_journal() -> None:
     entry = JournaledPhase(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
     assert SearchResult.of(entry) == found
     assert SearchResult.of(JournaledPhase(key=key, data=found.data)) is None
-    answer = AnswerResult(text="t", finish="stop", context_hits=1, prompt="default", prompt_sha256="0", model="m")
+    reply = Completion(text="t", model="m", usage=Usage(input_tokens=5, output_tokens=2), flags=("cached",))
+    answer = AnswerResult(reply=reply, context_hits=1, prompt="default", prompt_sha256="0")
     assert AnswerResult.of(JournaledPhase(key=key, data=answer.data, measured=answer.measured)) == answer

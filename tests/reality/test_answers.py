@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 
-from bench.engine.items.phase_results import AnswerResult
-from bench.journal import JournaledPhase, Key
-from bench.model import Phase
 from tests.reality.chat_stub import Reply, Stub, completion, delta, events, serving
 
 Bench = Callable[..., Any]
@@ -515,19 +512,6 @@ def test_a_stream_that_breaks_off_is_an_error_and_not_a_short_answer(
     serve(own([stream for stream, _ in cases], events(*CHUNKS)), m={"stream": True})
     found = by_question(job())
     assert [row["error"] and row["error"]["kind"] for row in found] == [*(kind for _, kind in cases), None, None]
-
-
-# ------------------------------------------------------------------------ earlier journals
-
-
-def test_answers_in_an_older_journal_are_read_by_the_same_rules() -> None:
-    """Rows of older versions have reasoning in the text, and truncated empty texts as answers."""
-    facts = {"context_hits": 1, "prompt": "default", "prompt_sha256": "x"}
-    key = Key(owner="o", phase=Phase.ANSWER, corpus="c", unit="u")
-    spoken = AnswerResult.of(JournaledPhase(key=key, data={"answer": ALL, "finish": "stop", **facts}))
-    cut = AnswerResult.of(JournaledPhase(key=key, data={"answer": "", "finish": "length", **facts}))
-    assert spoken.text == "In the red drawer." and spoken.failure is None
-    assert cut.failure is not None and cut.failure.kind == "truncated"
 
 
 # ------------------------------------------------------------------------ other models than requested

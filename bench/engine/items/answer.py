@@ -16,6 +16,7 @@ If the model declines to answer, the reply counts as an answer. A reply without 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench.config.file import fold_key
 from bench.config.template import PromptTags
@@ -102,36 +103,16 @@ async def answer_item(
     )
     reply = completion_without_secrets(await lane.models.model(model).complete(prompt))
     accepted = (*item.answers, *item.choices)
-    usage, error = reply.usage, missing_answer_error(reply) or non_answer_error(reply, prompt=text, accepted=accepted)
-    reported = usage is not None and not usage.estimated
+    error = missing_answer_error(reply) or non_answer_error(reply, prompt=text, accepted=accepted)
+    whole = benchmark.scoring.compares_whole
+    flags = flags_of(reply, item, prompt=text, most=prompt.max_tokens, context=context.texts, exact=whole)
     return AnswerResult(
-        text=reply.text,
-        finish=reply.finish,
+        reply=replace(reply, flags=flags),
         failure=None if error is None else Failure.of(error),
-        native_finish=reply.native_finish,
-        raw=reply.raw,
-        reasoning=reply.reasoning,
-        reasoning_tokens=usage.reasoning_tokens if usage is not None and reported else None,
-        sent_tokens=reply.sent_tokens,
         context_hits=len(context.texts),
         prompt=chosen.name,
         prompt_sha256=chosen.sha256,
-        model=reply.model,
-        fingerprint=reply.fingerprint,
         context_tokens=context.tokens,
-        tokens_in=usage.input_tokens if usage else None,
-        tokens_out=usage.output_tokens if usage else None,
-        cost_usd=reply.cost_usd,
-        saved_usd=reply.saved_usd,
-        ignored=reply.ignored,
-        flags=flags_of(
-            reply,
-            item,
-            prompt=text,
-            most=prompt.max_tokens,
-            context=context.texts,
-            exact=benchmark.scoring.compares_whole,
-        ),
         messages=tuple((message.role, message.content) for message in prompt.messages),
     )
 

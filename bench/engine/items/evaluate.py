@@ -126,7 +126,7 @@ async def _verdicts(
     Raises:
         EvaluatorFailed: an evaluator returned something other than a verdict.
     """
-    scored, text = scored_item(ready, item, search.listed), "" if answer is None else answer.text
+    scored, text = scored_item(ready, item, search.listed), "" if answer is None else answer.reply.text
     verdicts: list[Verdict] = []
     for evaluator in evaluators:
         own_judge = None if judge is None else judge.for_evaluator(evaluator)

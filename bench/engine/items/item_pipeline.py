@@ -137,8 +137,7 @@ class ItemEpoch:
         if (self.item.id, self.epoch) in self.lane.pending.answered[owner]:
             row = await self.lane.run.journal.load(key)
             if row is not None:
-                known = AnswerResult.of(row)
-                return known if known.failure is None else known.failure
+                return AnswerResult.of(row)
         done = await self._attempt(
             owner,
             Phase.ANSWER,

@@ -52,7 +52,7 @@ def row_of(
         returned_scores=tuple([hit.score for hit in search.hits[: lane.benchmark.k]]),
         relevant=relevant,
         grades=grades_of(item, relevant) if item.evidence.grades else (),
-        prediction=None if answer is None else answer.text,
+        prediction=None if answer is None else answer.reply.text,
         references=item.answers,
         verdicts=tuple(verdicts),
         category=_text(item.metadata.get("category")),
@@ -148,7 +148,7 @@ def item_data(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Seq
 def _times(search: SearchResult, answer: AnswerResult | None) -> dict[str, int]:
     phases: dict[str, Mapping[str, int]] = {"search": search.times_us}
     if answer is not None:
-        phases["answer"] = {UNTIMED_PART: 1} if answer.flags and answer.untimed else answer.times_us
+        phases["answer"] = {UNTIMED_PART: 1} if answer.untimed else answer.times_us
     return {_spent_in(phase, part): spent for phase, parts in phases.items() for part, spent in parts.items()}
 
 
@@ -166,7 +166,7 @@ def _tokens(answer: AnswerResult | None) -> dict[str, int | None]:
 
 def _costs(search: SearchResult, answer: AnswerResult | None) -> dict[str, str | None]:
     costs = {"search": search.cost_usd} if search.priced else {}
-    return costs if answer is None else {**costs, "answer": answer.cost_usd}
+    return costs if answer is None else {**costs, "answer": answer.reply.cost_usd}
 
 
 def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:

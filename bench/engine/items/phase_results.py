@@ -27,8 +27,7 @@ from bench.events import redactor
 from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK
 from bench.metrics.answers.text import occurs
-from bench.model import Call, Completion, Hit, Item, Phase
-from bench.models import missing_answer_error, strip_reasoning
+from bench.model import Call, Completion, Hit, Item, Phase, Usage
 from bench.models.answer_text import (
     CONTRADICTS,
     IN_NUMBER,
@@ -40,7 +39,6 @@ from bench.models.answer_text import (
     quotes_context,
     signs,
 )
-from bench.models.dialect import Finish
 from bench.models.reply import UNTIMED
 from bench.patterns import pattern
 from bench.values import dataclass
@@ -193,53 +191,41 @@ def _declines_with_gold(text: str, item: Item) -> bool:
 class AnswerResult:
     """The answer of a model, and the prompt to which it replied."""
 
-    text: str
-    """the answer without reasoning"""
-    finish: Finish
+    reply: Completion
+    """the answer without reasoning, with all flags of `flags_of`; after a resume without ``raw`` and ``reasoning``"""
     context_hits: int
     prompt: str
     """name of the answer prompt: ``default``, or the question type for which the benchmark has a prompt"""
     prompt_sha256: str
-    model: str
-    """the model name that the endpoint returned"""
-    fingerprint: str | None = None
     context_tokens: int = 0
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    cost_usd: str | None = None
-    ignored: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    """see `flags_of`"""
     failure: Failure | None = None
     """the reason why the reply does not count as an answer; None if it counts"""
-    native_finish: str = ""
-    raw: str | None = None
-    """the original text, if reasoning was removed from it; missing after a resume"""
-    reasoning: str = ""
-    """reasoning that was sent separately from the text; missing after a resume"""
-    reasoning_tokens: int | None = None
-    sent_tokens: int | None = None
-    """bench's own estimate of the prompt's tokens"""
     messages: tuple[tuple[str, str], ...] = ()
     """(role, content) of each message of the prompt; missing after a resume"""
-    saved_usd: str | None = None
-    """see `bench.model.Completion.saved_usd`"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
         """Return a copy of the answer with these times; a cached or batched reply gets no times."""
-        return replace(self, times_us={} if self.flags and self.untimed else times_us)
+        return replace(self, times_us={} if self.untimed else times_us)
 
     @property
     def untimed(self) -> bool:
-        """Return True if the reply came from the cache or from a batch, so that its time was not measured."""
-        return not UNTIMED.isdisjoint(self.flags)
+        """Return True if the reply came from the cache or from a batch, so that it was not measured."""
+        return not UNTIMED.isdisjoint(self.reply.flags)
+
+    @property
+    def tokens_in(self) -> int | None:
+        return self.reply.usage.input_tokens if self.reply.usage else None
+
+    @property
+    def tokens_out(self) -> int | None:
+        return self.reply.usage.output_tokens if self.reply.usage else None
 
     @property
     def data(self) -> dict[str, object]:
         return {
-            "answer": self.text,
-            "finish": self.finish,
+            "answer": self.reply.text,
+            "finish": self.reply.finish,
             "context_hits": self.context_hits,
             "prompt": self.prompt,
             "prompt_sha256": self.prompt_sha256,
@@ -247,58 +233,57 @@ class AnswerResult:
 
     @property
     def measured(self) -> dict[str, object]:
-        reported = {
-            "native_finish": None if self.native_finish in ("", self.finish) else self.native_finish,
-            "reasoning_tokens": self.reasoning_tokens,
-            "sent_tokens": self.sent_tokens,
-            "saved_usd": self.saved_usd,
-            "flags": list(self.flags) or None,
+        reply = self.reply
+        counted = reply.usage is not None and not reply.usage.estimated
+        optional = {
+            "native_finish": None if reply.native_finish in ("", reply.finish) else reply.native_finish,
+            "reasoning_tokens": reply.usage.reasoning_tokens if reply.usage is not None and counted else None,
+            "sent_tokens": reply.sent_tokens,
+            "saved_usd": reply.saved_usd,
+            "flags": list(reply.flags) or None,
         }
         return {
-            "model": self.model,
-            "fingerprint": self.fingerprint,
+            "model": reply.model,
+            "fingerprint": reply.fingerprint,
             "context_tokens": self.context_tokens,
             "tokens_in": self.tokens_in,
             "tokens_out": self.tokens_out,
-            "cost_usd": self.cost_usd,
-            "ignored": list(self.ignored),
-            **{name: value for name, value in reported.items() if value is not None},
+            "cost_usd": reply.cost_usd,
+            "ignored": list(reply.ignored),
+            **{name: value for name, value in optional.items() if value is not None},
         }
 
     @property
     def payloads(self) -> dict[str, object]:
         return {
             "prompt": [{"role": role, "content": content} for role, content in self.messages],
-            **({"raw": self.raw} if self.raw is not None else {}),
-            **({"reasoning": self.reasoning} if self.reasoning else {}),
+            **({"raw": self.reply.raw} if self.reply.raw is not None else {}),
+            **({"reasoning": self.reply.reasoning} if self.reply.reasoning else {}),
         }
 
     @classmethod
     def of(cls, entry: JournaledPhase) -> AnswerResult:
-        """Return the answer that a journal row stores.
-
-        The text in a journal of an earlier version can include reasoning, which is removed. If no answer is left, the
-        field ``failure`` of the result is set.
-        """
+        """Return the answer that a journal row stores."""
         data: Mapping[str, Any] = entry.data
         measured: Mapping[str, Any] = entry.measured
-        reply = strip_reasoning(Completion(text=data["answer"], model="", finish=data["finish"]))
-        error = missing_answer_error(reply)
+        known = measured["tokens_in"] is not None
         return cls(
-            text=reply.text,
-            finish=reply.finish,
-            failure=None if error is None else Failure.of(error),
+            reply=Completion(
+                text=data["answer"],
+                model=measured["model"],
+                finish=data["finish"],
+                fingerprint=measured["fingerprint"],
+                usage=Usage(input_tokens=measured["tokens_in"], output_tokens=measured["tokens_out"])
+                if known
+                else None,
+                cost_usd=measured["cost_usd"],
+                ignored=tuple(measured["ignored"]),
+                flags=tuple(measured.get("flags", ())),
+            ),
             context_hits=data["context_hits"],
             prompt=data["prompt"],
             prompt_sha256=data["prompt_sha256"],
-            model=measured.get("model", ""),
-            fingerprint=measured.get("fingerprint"),
-            context_tokens=measured.get("context_tokens", 0),
-            tokens_in=measured.get("tokens_in"),
-            tokens_out=measured.get("tokens_out"),
-            cost_usd=measured.get("cost_usd"),
-            ignored=tuple(measured.get("ignored", ())),
-            flags=tuple(measured.get("flags", ())),
+            context_tokens=measured["context_tokens"],
             times_us=entry.times_us,
         )
 
