@@ -338,6 +338,18 @@ class Usage:
     total_tokens: int = 0
     estimated: bool = False
 
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum of both; it is marked as estimated if one of the two is estimated."""
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+            estimated=self.estimated or other.estimated,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:

@@ -41,7 +41,7 @@ class UsageTotals:
         return UsageTotals(
             calls=self.calls + other.calls,
             errors=self.errors + other.errors,
-            usage=add_usages([self.usage, other.usage]),
+            usage=self.usage + other.usage,
             cost_usd=format(Decimal(self.cost_usd) + Decimal(other.cost_usd), "f"),
             unknown_costs=self.unknown_costs + other.unknown_costs,
             with_usage=self.with_usage + other.with_usage,
@@ -63,28 +63,12 @@ def _spent(calls: list[Call]) -> UsageTotals:
     return UsageTotals(
         calls=len(calls),
         errors=sum(call.outcome != "ok" for call in calls),
-        usage=add_usages(usages),
+        usage=sum(usages, NO_USAGE),
         cost_usd=format(sum(costs, Decimal(0)), "f"),
         unknown_costs=sum(call.cost_usd is None and call.outcome == "ok" for call in calls),
         with_usage=len(usages),
         estimated=sum(usage.estimated for usage in usages),
     )
-
-
-def add_usages(usages: Iterable[Usage]) -> Usage:
-    """Return the sum of token counts; it is marked as estimated if any of them is."""
-    total = NO_USAGE
-    for usage in usages:
-        total = Usage(
-            input_tokens=total.input_tokens + usage.input_tokens,
-            cache_read_tokens=total.cache_read_tokens + usage.cache_read_tokens,
-            cache_write_tokens=total.cache_write_tokens + usage.cache_write_tokens,
-            output_tokens=total.output_tokens + usage.output_tokens,
-            reasoning_tokens=total.reasoning_tokens + usage.reasoning_tokens,
-            total_tokens=total.total_tokens + usage.total_tokens,
-            estimated=total.estimated or usage.estimated,
-        )
-    return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -275,7 +275,7 @@ def _ignored(prompt: Prompt, features: ModelFeatures) -> tuple[str, ...]:
 
 def combined(first: Completion, second: Completion) -> Completion:
     """Return the second completion with the usage, cost, time and attempts of both completions together."""
-    used = None if first.usage is None or second.usage is None else usages.add_usages(first.usage, second.usage)
+    used = None if first.usage is None or second.usage is None else first.usage + second.usage
     return replace(
         second,
         usage=used,

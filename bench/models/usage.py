@@ -83,19 +83,6 @@ def estimate_usage(*, prompt: str, reply: str) -> Usage:
     return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
 
 
-def add_usages(first: Usage, second: Usage) -> Usage:
-    """Add two usages. The sum is marked as estimated if one of the two usages is estimated."""
-    return Usage(
-        input_tokens=first.input_tokens + second.input_tokens,
-        cache_read_tokens=first.cache_read_tokens + second.cache_read_tokens,
-        cache_write_tokens=first.cache_write_tokens + second.cache_write_tokens,
-        output_tokens=first.output_tokens + second.output_tokens,
-        reasoning_tokens=first.reasoning_tokens + second.reasoning_tokens,
-        total_tokens=first.total_tokens + second.total_tokens,
-        estimated=first.estimated or second.estimated,
-    )
-
-
 def _openai(block: Mapping[str, object]) -> Usage:
     counts = {"sent": 0, "received": 0, "reasoning": 0, "cache_read": 0, "cache_write": 0}
     for part in (block, _child(block, "prompt_tokens_details"), _child(block, "completion_tokens_details")):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.journal import CorpusKind, Event, Journal, JournalRow, ProbeRow, Reader
-from bench.journal.records import NO_USAGE, CorpusRecord, ErrorCount, UsageTotals, add_usages, totals_by_role
+from bench.journal.records import CorpusRecord, ErrorCount, UsageTotals, totals_by_role
 from bench.model import Call, Phase, State, Usage
 from tests.journal.journal_samples import (
     CHAIN,
@@ -76,8 +76,7 @@ def test_totals_have_roles_in_order_and_costs_without_an_exponent() -> None:
 
 def test_usage_is_estimated_when_any_part_is() -> None:
     exact, guess = Usage(input_tokens=1, total_tokens=1), Usage(input_tokens=2, total_tokens=2, estimated=True)
-    assert add_usages([]) == NO_USAGE
-    assert add_usages([exact, guess]) == Usage(input_tokens=3, total_tokens=3, estimated=True)
+    assert exact + guess == Usage(input_tokens=3, total_tokens=3, estimated=True)
 
 
 def test_times_of_a_corpus_are_added_up_over_its_last_attempt() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import Usage
-from bench.models.usage import add_usages, is_usage_unreadable, normalise
+from bench.models.usage import is_usage_unreadable, normalise
 from bench.tokens import count_tokens, token_quarters
 from tests.rows import each_row
 
@@ -174,8 +174,8 @@ def test_usages_add_up_in_any_order(counts: list[tuple[int, int, int, int]]) -> 
     usages = [normalise("anthropic", anthropic(*each)) for each in counts]
     forward, backward = usages[0], usages[-1]
     for each in usages[1:]:
-        forward = add_usages(forward, each)
+        forward = forward + each
     for each in reversed(usages[:-1]):
-        backward = add_usages(backward, each)
+        backward = backward + each
     assert forward == backward
     assert forward.total_tokens == sum(each.total_tokens for each in usages)
