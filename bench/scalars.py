@@ -109,6 +109,11 @@ def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") 
         return ast.parse(source, mode=mode)
 
 
+def text_or_none(value: object) -> str | None:
+    """Return ``value`` if it is a text that is not empty; otherwise return None."""
+    return value if isinstance(value, str) and value else None
+
+
 def object_or_empty(value: object) -> Mapping[str, object]:
     """Return ``value`` if it is a JSON object; otherwise return an empty object."""
     return value if isinstance(value, Mapping) else {}

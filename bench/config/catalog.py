@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from bench.config.builtin_providers import ALIASES, BUILT_IN
 from bench.errors import ConfigError, UsageError
+from bench.scalars import text_or_none
 
 if TYPE_CHECKING:
     from bench.config.benchmark.config import BenchmarkConfig
@@ -280,13 +281,13 @@ def _read_entry(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
     if not isinstance(keys, dict):
         return CatalogEntry(name=fallback, kind=kind, path=path, builtin=builtin, problem="not a map of keys")
     return CatalogEntry(
-        name=_text(keys.get("name")) or fallback,
+        name=text_or_none(keys.get("name")) or fallback,
         kind=kind,
         path=path,
         aliases=_texts(keys.get("aliases")),
         tags=_texts(keys.get("tags")),
-        display_name=_text(keys.get("displayName", keys.get("display_name"))),
-        description=_text(keys.get("description")),
+        display_name=text_or_none(keys.get("displayName", keys.get("display_name"))),
+        description=text_or_none(keys.get("description")),
         builtin=builtin,
     )
 
@@ -344,10 +345,6 @@ def _plain_value(text: str, below: list[str]) -> object | None:
     return (
         single.replace("''", "'") if single is not None else next(part for part in (bare, double) if part is not None)
     )
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -88,11 +88,6 @@ class Limit(ConfigModel):
             raise ValueError('"rps" and "rpm" exclude each other: give one')
         return self
 
-    @property
-    def per_second(self) -> float | None:
-        """Return the maximum requests per second; None = unlimited."""
-        return self.rpm / 60 if self.rpm is not None else self.rps
-
 
 class FeedbackSection(ConfigModel):
     """The names of the response headers with the service's remaining quota."""

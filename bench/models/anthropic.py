@@ -17,10 +17,10 @@ from bench.models.dialect import (
     content_text,
     finish_of,
     refusal_or_error,
-    text_or_none,
 )
 from bench.models.reply import TOOL_CALL
 from bench.models.streams import join_anthropic
+from bench.scalars import text_or_none
 from bench.tokens import count_tokens
 
 MIN_CACHED_TOKENS = 1024

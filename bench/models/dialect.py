@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.events import redact
 from bench.model import Prompt
+from bench.scalars import text_or_none
 from bench.values import dataclass
 
 SCHEMA_NAME = "reply"
@@ -215,11 +216,6 @@ def refusal_or_error(error: object, model: object = None) -> Reply:
     if is_filter_refusal(error):
         return Reply(text="", model=text_or_none(model), finish="refusal", native_finish="content_filter")
     raise error_in_reply(error)
-
-
-def text_or_none(value: object) -> str | None:
-    """Return ``value`` if it is a text that is not empty; else return None."""
-    return value if isinstance(value, str) and value else None
 
 
 def vector(value: object, where: str) -> tuple[float, ...]:

@@ -14,11 +14,11 @@ from bench.models.dialect import (
     error_in_reply,
     finish_of,
     refusal_or_error,
-    text_or_none,
     vector,
 )
 from bench.models.reply import TOOL_CALL
 from bench.models.streams import join_google
+from bench.scalars import text_or_none
 
 API = "v1beta"
 TOOL_FINISHES = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS")

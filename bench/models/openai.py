@@ -21,11 +21,11 @@ from bench.models.dialect import (
     refusal_or_error,
     shown,
     text_of,
-    text_or_none,
     vector,
 )
 from bench.models.reply import TOOL_CALL
 from bench.models.streams import join_openai
+from bench.scalars import text_or_none
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """fields in which servers send the model's reasoning apart from the text"""

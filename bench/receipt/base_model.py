@@ -5,7 +5,7 @@ Other functions read JSON values of a journal. If a value has the wrong type, th
 Example::
 
     validate(TrustedFile, parse(data))
-    text_or_none(dataset.get("split"))              # None for a number, an empty text, or a missing key
+    commit_or_none(code.get("commit"))              # None for a number, an empty text, or a missing key
 
 ``validate`` turns parsed JSON into a frozen model, or raises :class:`SchemaMismatch`. The error lists each problem with
 the path of the field and a stable code: ``field_missing``, ``field_unknown``, ``field_type`` or ``field_value``.
@@ -151,11 +151,6 @@ NO_DIGEST = "0" * 64
 def integer(value: object) -> int:
     """Return the value if it is a whole number, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def text_or_none(value: object) -> str | None:
-    """Return the value if it is a non-empty string, else None."""
-    return value if isinstance(value, str) and value else None
 
 
 def commit_or_none(value: object) -> str | None:

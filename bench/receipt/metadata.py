@@ -26,10 +26,10 @@ from bench.journal import RunMeta
 from bench.plan.job_record import JobRecord
 from bench.plan.model import BUILT_IN_EMBEDDING
 from bench.receipt import schema_run
-from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, format_time, integer, text_or_none
+from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, format_time, integer
 from bench.receipt.digests import config_tree
 from bench.receipt.schema import Reproducibility
-from bench.scalars import object_or_empty
+from bench.scalars import object_or_empty, text_or_none
 
 BUILT_IN_MODELS = "builtin/"
 _SELECTION_COUNTS = ("limit", "sample")

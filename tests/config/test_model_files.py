@@ -30,7 +30,7 @@ def test_a_model_file_has_defaults(tmp_path: Path) -> None:
     model = read_model_file(put(tmp_path, GOOD))
     assert model == ModelFile(name="mine", dialect="openai", base_url="http://127.0.0.1:8001/v1")
     assert (model.auth, model.timeout_s, model.models, model.api_version) == (None, None, {}, "bench/v1")
-    assert (model.limits.per_second, model.limits.concurrency, model.limits.feedback) == (None, None, None)
+    assert (model.limits.rps, model.limits.concurrency, model.limits.feedback) == (None, None, None)
     assert not model.adds_to_known
 
 
@@ -45,7 +45,7 @@ def test_settings_of_a_model_are_found_by_its_name(tmp_path: Path) -> None:
 @each_row("name", KNOWN_PREFIXES)
 def test_a_model_file_may_extend_a_known_prefix(tmp_path: Path, name: str) -> None:
     model = read_model_file(put(tmp_path, f"name: {name}\nlimits: {{rpm: 600}}\n", name))
-    assert model.adds_to_known and model.limits.per_second == 10
+    assert model.adds_to_known and model.limits.rpm == 600
 
 
 @each_row(

@@ -14,7 +14,7 @@ from bench.config.file import ConfigModel, Source
 from bench.config.provider.config import Mcp, ProviderConfig
 from bench.config.provider.file import load_provider
 from bench.config.provider.sections import Auth, CapabilitiesConfig, ClientEmbeddings, Scoping, looks_like_key
-from bench.config.traffic import ErrorRule, Limit
+from bench.config.traffic import ErrorRule
 from bench.errors import ConfigError
 from bench.providers import Capabilities
 from tests.rows import each_row
@@ -72,7 +72,7 @@ def refused(more: str = "", head: str = HEAD, calls: str = CALLS) -> list[str]:
         ("client_embeddings", None),
         ("errors.error_when", ()),
         ("errors.status", {}),
-        ("limits.add.per_second", None),
+        ("limits.add.rps", None),
         ("limits.namespace_serial", False),
         ("limits.feedback", None),
         ("rate_limit.add_delay_ms", 0),
@@ -355,11 +355,6 @@ def test_baseUrl_must_be_HTTP_without_credentials(url: str, message: str | None)
 )
 def test_a_falsy_value_in_an_error_rule_counts_as_its_one_test(rule: dict[str, object]) -> None:
     assert len(ErrorRule.model_validate({"path": "$.e", **rule}).tests) == 1
-
-
-@each_row(("limit", "per_second"), [({}, None), ({"rps": 5}, 5), ({"rpm": 30}, 0.5), ({"concurrency": 3}, None)])
-def test_a_limit_is_converted_to_calls_per_second(limit: dict[str, object], per_second: float | None) -> None:
-    assert Limit.model_validate(limit).per_second == per_second
 
 
 def test_mcp_needs_either_command_or_url() -> None:

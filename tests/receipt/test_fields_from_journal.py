@@ -16,12 +16,12 @@ from bench.journal import ResumeRow, RunMeta
 from bench.journal.records import UsageTotals
 from bench.model import Interval, Measurement, Usage, Verdict
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
-from bench.receipt.base_model import integer, json_of, text_or_none
+from bench.receipt.base_model import integer, json_of
 from bench.receipt.metadata import JobMetadata, environment
 from bench.receipt.metadata import ReportedVersions as Versions
 from bench.receipt.schema_run import ReceiptIsolation
 from bench.receipt.totals import CorpusTimes, ItemsFileRow, JobTotals, in_micros, times
-from bench.scalars import object_or_empty
+from bench.scalars import object_or_empty, text_or_none
 from tests.rows import each_row
 
 HEX = "ab" * 32

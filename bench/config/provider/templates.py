@@ -31,6 +31,7 @@ from bench.config.provider.sections import (
 )
 from bench.config.value_rules import pattern_problem, walk_texts
 from bench.errors import ConfigError
+from bench.scalars import object_or_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,11 @@ def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]
     body = _get(call, "body")
     if body is not None:
         yield _Template((*path, "body"), lambda: compiler.tree(body), names)
-    forms = _get(_mapping(_get(call, "response")), "id_from")
+    forms = _get(object_or_empty(_get(call, "response")), "id_from")
     of_answers = names - SEARCH_VARIABLES - LIST_VARIABLES
     for index, form in enumerate(forms if isinstance(forms, list) else ()):
         for key in ("tag_prefix", "pattern"):
-            text = _get(_mapping(form), key)
+            text = _get(object_or_empty(form), key)
             if isinstance(text, str):
                 place = (*path, "response", "id_from", index, key)
                 yield _Template(place, _compiling_form(compiler, text, is_pattern=key == "pattern"), of_answers)
@@ -147,8 +148,8 @@ def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, 
 
     A setup call can use only the captures of earlier setup calls.
     """
-    known = COMMON_VARIABLES | frozenset(_mapping(_get(tree, "vars")))
-    if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
+    known = COMMON_VARIABLES | frozenset(object_or_empty(_get(tree, "vars")))
+    if _get(object_or_empty(_get(tree, "scoping")), "strategy") == "sessionId":
         known |= {"sessionId"}
     for path, call in _listed(tree, "setup"):
         yield path, call, known | SETUP_VARIABLES
@@ -156,12 +157,12 @@ def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, 
         if isinstance(existing, Mapping):
             yield (*path, "existing"), existing, known | SETUP_VARIABLES
         known |= _captured(call)
-    endpoints = _mapping(_get(tree, "endpoints"))
+    endpoints = object_or_empty(_get(tree, "endpoints"))
     later = [*endpoints.values(), *(step for endpoint in endpoints.values() for step in _steps(endpoint))]
-    everywhere = known.union(*map(_captured, map(_mapping, later)), _captured_in_wait(tree))
+    everywhere = known.union(*map(_captured, map(object_or_empty, later)), _captured_in_wait(tree))
     for key, endpoint in endpoints.items():
         own = CALL_VARIABLES.get(fold_key(key), frozenset())
-        yield from _endpoint(("endpoints", key), _mapping(endpoint), everywhere | own, known | own)
+        yield from _endpoint(("endpoints", key), object_or_empty(endpoint), everywhere | own, known | own)
     yield from _wait_call(("wait",), _get(tree, "wait"), everywhere)
     for path, call in _listed(tree, "teardown"):
         yield path, call, everywhere | CLEAR_VARIABLES
@@ -185,7 +186,7 @@ def _endpoint(
 def _wait_call(
     path: TreePath, wait: object, names: frozenset[str]
 ) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
-    request = _get(_mapping(wait), "request")
+    request = _get(object_or_empty(wait), "request")
     if isinstance(request, Mapping):
         yield (*path, "request"), request, names | WAIT_VARIABLES
 
@@ -198,25 +199,21 @@ def _listed(tree: Mapping[str, object], key: str) -> Iterator[tuple[TreePath, Ma
 
 
 def _steps(call: object) -> Iterator[Mapping[str, object]]:
-    steps = _get(_mapping(call), "steps")
+    steps = _get(object_or_empty(call), "steps")
     return (step for step in (steps if isinstance(steps, list) else ()) if isinstance(step, Mapping))
 
 
 def _captured(call: Mapping[str, object]) -> frozenset[str]:
-    response = _mapping(_get(call, "response"))
-    id_map = _get(_mapping(_get(response, "id_map")), "name")
-    return frozenset(_mapping(_get(call, "capture"))) | ({id_map} if isinstance(id_map, str) else set())
+    response = object_or_empty(_get(call, "response"))
+    id_map = _get(object_or_empty(_get(response, "id_map")), "name")
+    return frozenset(object_or_empty(_get(call, "capture"))) | ({id_map} if isinstance(id_map, str) else set())
 
 
 def _captured_in_wait(tree: Mapping[str, object]) -> frozenset[str]:
-    wait = _mapping(_get(tree, "wait"))
-    id_map = _get(_mapping(_get(wait, "id_map")), "name")
-    names = _captured(_mapping(_get(wait, "request")))
+    wait = object_or_empty(_get(tree, "wait"))
+    id_map = _get(object_or_empty(_get(wait, "id_map")), "name")
+    names = _captured(object_or_empty(_get(wait, "request")))
     return names | ({id_map} if isinstance(id_map, str) else set())
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _get(tree: Mapping[str, object], name: str) -> object:
