@@ -37,8 +37,8 @@ from bench.evaluators.packs import generic_prompt
 from bench.evaluators.protocol import Evaluator, Judge
 from bench.evaluators.refusals import REVISION
 from bench.metrics import plugins
-from bench.metrics.answers.text import F1_VARIANTS, best_score, has_phrases, occurs
-from bench.metrics.answers.text_normalization import normal_form, squad_tokens
+from bench.metrics.answers.text import F1_VARIANTS, best_score, containment, equality, has_phrases
+from bench.metrics.answers.text_normalization import normal_form
 from bench.metrics.protocol import or_list, similar_names
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
@@ -89,25 +89,8 @@ def _generic(name: str) -> JudgePrompt:
 
 
 def _exact(options: EvaluatorOptions) -> Evaluator:
-    normal = _normal(options)
     variant = options.word("variant", "plain", ("plain", "squad"))
-
-    def compare(prediction: str, reference: str) -> float:
-        if variant == "squad":
-            return float(squad_tokens(prediction) == squad_tokens(reference))
-        return float(normal(prediction) == normal(reference))
-
-    return _text("exact-match", compare, options)
-
-
-def _contains(options: EvaluatorOptions) -> Evaluator:
-    normal, whole = _normal(options), options.flag("word_boundary", True)
-
-    def compare(prediction: str, reference: str) -> float | None:
-        wanted = normal(reference)
-        return float(occurs(wanted, normal(prediction), whole_words=whole)) if wanted else None
-
-    return _text("contains", compare, options)
+    return _text("exact-match", equality(variant, _normal(options)), options)
 
 
 def _text(name: str, compare: Callable[[str, str], float | None], options: EvaluatorOptions) -> Evaluator:
@@ -190,7 +173,9 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     ),
     "contains": BuiltInEvaluator(
         description="1 if the answer contains an accepted answer as whole words",
-        open=_contains,
+        open=lambda options: _text(
+            "contains", containment(_normal(options), whole_words=options.flag("word_boundary", True)), options
+        ),
         keys=(*_MATCH, "word_boundary"),
         version=2,  # 2: a part of a longer number is no match
         refusals=True,

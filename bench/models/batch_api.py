@@ -20,6 +20,7 @@ from typing import Protocol
 from bench.errors import ConfigError, MappingError, Rejected
 from bench.http import Endpoint, FormField, Http, Request, Response
 from bench.models.names import Target
+from bench.scalars import object_or_empty
 from bench.values import dataclass
 
 METADATA = "bench_batch"
@@ -117,18 +118,18 @@ class BatchClient:
             "POST", url, headers=target.headers, query=target.query, json=tree, multipart=form,
             idempotent=form is not None,
         )  # fmt: skip
-        return _map((await self._http.call(self._endpoint, request)).json())
+        return object_or_empty((await self._http.call(self._endpoint, request)).json())
 
     async def tree(self, url: str) -> Mapping[str, object]:
-        return _map((await self.get(url)).json())
+        return object_or_empty((await self.get(url)).json())
 
     async def pages(self, url: str, cursor: str) -> AsyncIterator[Mapping[str, object]]:
         """Yield all batches of the account, newest first. The pages of the vendor's list are requested one by one."""
         after: tuple[tuple[str, str], ...] = ()
         while True:
-            page = _map((await self.get(url, (("limit", str(PAGE)), *after))).json())
+            page = object_or_empty((await self.get(url, (("limit", str(PAGE)), *after))).json())
             found = page.get("data")
-            batches = [_map(one) for one in found] if isinstance(found, list) else []
+            batches = [object_or_empty(one) for one in found] if isinstance(found, list) else []
             for one in batches:
                 yield one
             if not page.get("has_more") or not batches:
@@ -159,7 +160,7 @@ class OpenAIBatches:
 
     async def find(self, key: str, *, count: int, since: datetime) -> str | None:
         async for one in self._client.pages(f"{self._base_url}/batches", "after"):
-            if _map(one.get("metadata")).get(METADATA) == key:
+            if object_or_empty(one.get("metadata")).get(METADATA) == key:
                 return _id(one, "batch")
             created = one.get("created_at")
             if isinstance(created, int | float) and created < (since - CLOCK_TOLERANCE).timestamp():
@@ -185,7 +186,7 @@ class OpenAIBatches:
 
 
 def _openai_outcome(line: Mapping[str, object]) -> BatchOutcome:
-    reply, error = _map(line.get("response")), _map(line.get("error"))
+    reply, error = object_or_empty(line.get("response")), object_or_empty(line.get("error"))
     status = reply.get("status_code")
     if isinstance(status, int):
         return BatchOutcome(status=status, body=reply.get("body"))
@@ -208,7 +209,7 @@ class AnthropicBatches:
             created = datetime.fromisoformat(str(one.get("created_at")))
             if created < since - CLOCK_TOLERANCE:
                 break
-            counts = [each for each in _map(one.get("request_counts")).values() if isinstance(each, int)]
+            counts = [each for each in object_or_empty(one.get("request_counts")).values() if isinstance(each, int)]
             if sum(counts) == count and await self._is_ours(key, one):
                 return _id(one, "batch")
         return None
@@ -228,7 +229,10 @@ class AnthropicBatches:
 
     async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:
         response = await self._client.get(f"{self._url}/{batch.id}/results")
-        return {str(line.get("custom_id")): _anthropic_outcome(_map(line.get("result"))) for line in _lines(response)}
+        return {
+            str(line.get("custom_id")): _anthropic_outcome(object_or_empty(line.get("result")))
+            for line in _lines(response)
+        }
 
 
 class BatchNotEnded(Exception):
@@ -240,8 +244,8 @@ def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:
         case "succeeded":
             return BatchOutcome(status=200, body=result.get("message"))
         case "errored":
-            error = _map(result.get("error"))
-            inner = _map(error.get("error")) or error
+            error = object_or_empty(result.get("error"))
+            inner = object_or_empty(error.get("error")) or error
             return BatchOutcome(status=STATUSES.get(str(inner.get("type")), 500), body=error)
         case _:
             return BatchOutcome(status=EXPIRED)
@@ -249,14 +253,14 @@ def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:
 
 def _lines(response: Response) -> list[Mapping[str, object]]:
     try:
-        return [_map(json.loads(line)) for line in response.text.split("\n") if line.strip()]
+        return [object_or_empty(json.loads(line)) for line in response.text.split("\n") if line.strip()]
     except ValueError as error:
         raise MappingError(f"{response.request}: a line of the results is not JSON: {error}") from error
 
 
 def _errors(tree: Mapping[str, object]) -> str:
-    found = _map(tree.get("errors")).get("data")
-    errors = [_map(one) for one in found] if isinstance(found, list) else []
+    found = object_or_empty(tree.get("errors")).get("data")
+    errors = [object_or_empty(one) for one in found] if isinstance(found, list) else []
     return "; ".join(str(one.get("message") or one.get("code")) for one in errors[:3]) or "the endpoint gave no reason"
 
 
@@ -265,7 +269,3 @@ def _id(tree: Mapping[str, object], kind: str) -> str:
     if not isinstance(found, str) or not found:
         raise MappingError(f"the response must have the id of the {kind}; got {str(tree)[:200]}")
     return found
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

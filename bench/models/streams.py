@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from bench.errors import Unavailable
 from bench.http import Response
+from bench.scalars import object_or_empty
 from bench.values import dataclass
 from bench.visible import counted
 
@@ -136,14 +137,14 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
             if isinstance(one, Mapping) and one.get("index") in (None, 0):
                 ends = ends or "finish_reason" in one
                 choice |= {key: one[key] for key in ("finish_reason", "error") if one.get(key)}
-                text = _map(one.get("delta")).get("content")
+                text = object_or_empty(one.get("delta")).get("content")
                 if not ending.accepts(text=bool(text), finish=bool(one.get("finish_reason"))):
                     continue
                 if one.get("delta"):
                     _append_delta(message, one["delta"])
                     pieces += [text] if text and isinstance(text, str) else []
                 elif one.get("message"):  # the whole, which the deltas before it may have brought already
-                    message |= {key: value for key, value in _map(one.get("message")).items() if value}
+                    message |= {key: value for key, value in object_or_empty(one.get("message")).items() if value}
                     pieces = []
     if ends and "finish_reason" not in choice and "error" not in choice:
         raise _truncated_stream(events)
@@ -186,15 +187,19 @@ def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
         match event.get("type"):
             case "message_start" if isinstance(event.get("message"), Mapping):
                 tree |= event["message"]
-                usage |= _map(event["message"].get("usage"))
+                usage |= object_or_empty(event["message"].get("usage"))
             case "content_block_start":
-                blocks[event.get("index")] = dict(_map(event.get("content_block")))
-            case "content_block_delta" if ending.accepts(text="text" in _map(event.get("delta")), finish=False):
-                _append_block_delta(blocks.setdefault(event.get("index"), {"type": "text"}), _map(event.get("delta")))
+                blocks[event.get("index")] = dict(object_or_empty(event.get("content_block")))
+            case "content_block_delta" if ending.accepts(
+                text="text" in object_or_empty(event.get("delta")), finish=False
+            ):
+                _append_block_delta(
+                    blocks.setdefault(event.get("index"), {"type": "text"}), object_or_empty(event.get("delta"))
+                )
             case "message_delta":
-                tree |= _map(event.get("delta"))
+                tree |= object_or_empty(event.get("delta"))
                 ending.accepts(text=False, finish=bool(tree.get("stop_reason")))
-                usage |= {key: value for key, value in _map(event.get("usage")).items() if value is not None}
+                usage |= {key: value for key, value in object_or_empty(event.get("usage")).items() if value is not None}
     if not tree.get("stop_reason"):
         raise _truncated_stream(events)
     content = [_parsed_block(block) for block in blocks.values()]
@@ -226,17 +231,13 @@ def join_google(events: Sequence[object]) -> Mapping[str, object]:
         if not isinstance(event, Mapping):
             continue
         tree |= {key: event[key] for key in ("modelVersion", "usageMetadata", "promptFeedback") if event.get(key)}
-        first = _map(next(iter(event.get("candidates") or ()), None))
-        more = _map(first.get("content")).get("parts")
+        first = object_or_empty(next(iter(event.get("candidates") or ()), None))
+        more = object_or_empty(first.get("content")).get("parts")
         if isinstance(more, list) and ending.accepts(text=bool(more), finish=bool(first.get("finishReason"))):
             parts += more
         finish = first.get("finishReason") or finish
     if finish is None:
-        if not _map(tree.get("promptFeedback")).get("blockReason"):
+        if not object_or_empty(tree.get("promptFeedback")).get("blockReason"):
             raise _truncated_stream(events)
         return tree
     return {**tree, "candidates": [{"content": {"parts": parts}, "finishReason": finish}], **ending.mark}
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}

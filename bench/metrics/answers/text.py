@@ -91,32 +91,37 @@ def normalizer(params: Params) -> Callable[[str], str]:
     )
 
 
-def exact_match(k: int | None, params: Params) -> Arithmetic:
-    """Build the metric exact match, which is 0 or 1.
+def equality(variant: str, normal: Callable[[str], str]) -> Compare:
+    """Return a function that gives 1 for two equal texts, else 0.
 
-    The variant ``plain`` compares normalized texts, ``squad`` lists of tokens, and ``locomo`` sets of tokens.
+    The variant ``squad`` compares lists of tokens, and ``locomo`` compares sets of tokens. Any other variant compares
+    the texts that ``normal`` returns.
     """
-    if params["variant"] == "squad":
-        return text_comparison(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
-    if params["variant"] == "locomo":
-        return text_comparison(lambda p, r: float(set(locomo_tokens(p)) == set(locomo_tokens(r))))
-    normal = normalizer(params)
-    return text_comparison(lambda p, r: float(normal(p) == normal(r)))
+    if variant == "squad":
+        return lambda p, r: float(squad_tokens(p) == squad_tokens(r))
+    if variant == "locomo":
+        return lambda p, r: float(set(locomo_tokens(p)) == set(locomo_tokens(r)))
+    return lambda p, r: float(normal(p) == normal(r))
 
 
-def contains_match(k: int | None, params: Params) -> Arithmetic:
-    """Build the metric containment: 1 if the answer contains the reference, else 0.
-
-    The value is None for an empty reference.
-    """
-    normal = normalizer(params)
-    whole_words = bool(params["word_boundary"])
+def containment(normal: Callable[[str], str], *, whole_words: bool) -> Compare:
+    """Return a function that gives 1 if the answer contains the reference, else 0; None for an empty reference."""
 
     def compare(prediction: str, reference: str) -> float | None:
         wanted = normal(reference)
         return float(occurs(wanted, normal(prediction), whole_words=whole_words)) if wanted else None
 
-    return text_comparison(compare)
+    return compare
+
+
+def exact_match(k: int | None, params: Params) -> Arithmetic:
+    """Build the metric exact match, which is 0 or 1."""
+    return text_comparison(equality(str(params["variant"]), normalizer(params)))
+
+
+def contains_match(k: int | None, params: Params) -> Arithmetic:
+    """Build the metric containment: 1 if the answer contains the reference, else 0."""
+    return text_comparison(containment(normalizer(params), whole_words=bool(params["word_boundary"])))
 
 
 _UNPHRASED = re.compile(r"[^\w\s]")
