@@ -183,12 +183,6 @@ class ResultsDb:
             rows = await self._connection.execute_fetchall(_SQL["run_metrics"], (job.run_id, job.job))
         return tuple(MetricSummary(**dict(zip(names, row, strict=True))) for row in rows)
 
-    async def item_values(self, job: JobSummary, metric: str) -> list[tuple[str, int, float | None]]:
-        """Return the value of one metric for each item and epoch of a job, as (item, epoch, value)."""
-        with _rebuildable(self.path):
-            rows = await self._connection.execute_fetchall(_SQL["item_values"], (job.run_id, job.job, metric))
-        return [(row[0], row[1], row[6]) for row in rows]
-
     async def _jobs(self, query: str, *columns: str | None) -> list[JobSummary]:
         names = [name for name in JobSummary.__dataclass_fields__ if name != "metrics"]
         with _rebuildable(self.path):

@@ -112,10 +112,3 @@ ORDER BY provider, embedding_model, answering_model, judge_model, track, created
 
 -- name: benchmarks
 SELECT DISTINCT benchmark FROM runs ORDER BY benchmark;
-
--- name: item_values
-SELECT r.item_id, r.epoch, r.corpus, r.question_type, r.state, r.correct, m.value
-FROM results r LEFT JOIN result_metrics m
-  ON m.run_id = r.run_id AND m.job = r.job AND m.item_id = r.item_id AND m.epoch = r.epoch AND m.metric = ?3
-WHERE r.run_id = ?1 AND r.job = ?2
-ORDER BY r.item_id, r.epoch;
