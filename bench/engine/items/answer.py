@@ -107,7 +107,7 @@ async def answer_item(
     whole = benchmark.scoring.compares_whole
     flags = flags_of(reply, item, prompt=text, most=prompt.max_tokens, context=context.texts, exact=whole)
     return AnswerResult(
-        reply=replace(reply, flags=flags),
+        reply=replace(reply, flags=flags) if flags else reply,
         failure=None if error is None else Failure.of(error),
         context_hits=len(context.texts),
         prompt=chosen.name,

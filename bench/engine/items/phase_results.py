@@ -233,11 +233,10 @@ class AnswerResult:
 
     @property
     def measured(self) -> dict[str, object]:
-        reply = self.reply
-        counted = reply.usage is not None and not reply.usage.estimated
+        reply, usage = self.reply, self.reply.usage
         optional = {
             "native_finish": None if reply.native_finish in ("", reply.finish) else reply.native_finish,
-            "reasoning_tokens": reply.usage.reasoning_tokens if reply.usage is not None and counted else None,
+            "reasoning_tokens": usage.reasoning_tokens if usage is not None and not usage.estimated else None,
             "sent_tokens": reply.sent_tokens,
             "saved_usd": reply.saved_usd,
             "flags": list(reply.flags) or None,
@@ -246,8 +245,8 @@ class AnswerResult:
             "model": reply.model,
             "fingerprint": reply.fingerprint,
             "context_tokens": self.context_tokens,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
+            "tokens_in": usage.input_tokens if usage else None,
+            "tokens_out": usage.output_tokens if usage else None,
             "cost_usd": reply.cost_usd,
             "ignored": list(reply.ignored),
             **{name: value for name, value in optional.items() if value is not None},
