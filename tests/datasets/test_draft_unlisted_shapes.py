@@ -55,6 +55,23 @@ def test_questions_answers_and_history_are_found_in_unlisted_shapes(
     assert not any(answer == text for text in texts for several in answers for answer in several)
 
 
+@pytest.mark.parametrize("with_id", [True, False])
+def test_a_map_of_questions_has_one_item_per_key(tmp_path: Path, with_id: bool) -> None:
+    rows = {
+        f"k{n}": {"question": f"Who kept mill {n}?", "answer": f"Tam {n}", "context": f"Tam {n} kept mill {n}."}
+        | ({"id": f"q{n}"} if with_id else {})
+        for n in range(4)
+    }
+    (tmp_path / "map.json").write_text(json.dumps(rows))
+    _, dataset = drafted(tmp_path, tmp_path / "map.json")
+    items = list(map(dataset.item, dataset.items()))
+    assert [item.id for item in items] == [f"{'q' if with_id else 'k'}{n}" for n in range(4)]
+    assert all(item.question_type is None for item in items)
+    assert [dataset.memories(item.corpus)[0].memory.content.endswith(f"{n}.") for n, item in enumerate(items)] == (
+        [True] * 4
+    )
+
+
 def test_an_empty_list_of_questions_leaves_the_questions_of_the_row(tmp_path: Path) -> None:
     rows = [{"id": "t", "talk": TURNS, "qa": [], "question": "What does Ann run?", "answer": "a mill"}]
     _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))

@@ -223,8 +223,11 @@ def _date_formats(layout: DataLayout) -> list[str]:
 def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
     """Return the config value of ``itemId`` for data without an id field.
 
-    This is ``$row``, the number of the row. For a file that is one single row, it is the name of the row's first field.
+    This is ``$row``, the number of the row. For a map of rows, it is the key of the row. For a file that is one single
+    row, it is the name of the row's first field.
     """
+    if layout.rows_path == "$.*":
+        return "$keys[0]"
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
@@ -233,7 +236,7 @@ def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
 def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple[str, ...]:
     """Return a note for each config key whose value is uncertain, because no field clearly matches."""
     row = layout.rows[0]
-    named = guess.item_id() is not None or _place_as_id(guess, layout) == "$row"
+    named = guess.item_id() is not None or _place_as_id(guess, layout) in ("$row", "$keys[0]")
     has_history = layout.history is not None or named_history(row) or guess.history.turns
     words = None if guess.history.turn.words in (None, *TEXT_NAMES) else guess.history.turn.words
     found = {

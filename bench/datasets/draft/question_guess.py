@@ -76,7 +76,7 @@ class QuestionGuess:
         """fields that contain no evidence: the history, joined rows and their keys"""
         self.several = len(files) > 1
         self.files = files
-        self.keyed = (rows_path or "").startswith("$.*")
+        self.keyed = (rows_path or "").startswith("$.*") and rows_path != "$.*"
         self.gold_line = gold
         self.place = QuestionPlace(rows, texts_ask=bool(gold) or self.several)
         self.row = self.place.row

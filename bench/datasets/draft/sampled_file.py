@@ -168,6 +168,9 @@ def _rows_path(document: Row) -> str | None:
         part = document[name]
         if isinstance(part, list) and _has_own_history(part, document, name):
             return field_path(name, "[*]")
+    parts = list(document.values())
+    if len(parts) > 1 and all(isinstance(part, Mapping) and first_field(part, QUESTIONS, str) for part in parts):
+        return "$.*"
     if has_question(document):
         return None
     level: list[tuple[str, list[object]]] = [("$", [document])]
