@@ -102,6 +102,8 @@ class Outcome:
     message: str
     jobs: tuple[JobOutcome, ...]
     stop: Stop | None = None
+    rescore: str = ""
+    """command that continues a rescore that was stopped; the results of the run are those of the earlier scoring"""
     cost_usd: str = "0"
     unknown_costs: int = 0
 
@@ -112,6 +114,8 @@ class Outcome:
     @property
     def resume(self) -> str | None:
         """Return the command that continues the run; None when nothing is left to do."""
+        if self.rescore:
+            return self.rescore
         failed = any(job.failed for job in self.jobs)
         unfinished = any(job.pending for job in self.jobs)
         return f"bench run --resume {self.run_id}" if failed or unfinished else None
@@ -162,9 +166,14 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
     return tuple(found)
 
 
-def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> RunState:
-    """Return the state of the run at its end; a request to stop that came after the last item does not count."""
-    if stop is not None and any(job.pending for job in jobs):
+def status_of(
+    plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure], *, pending: bool = False
+) -> RunState:
+    """Return the state of the run at its end; a request to stop that came after the last item does not count.
+
+    ``pending`` is True if items are pending that ``jobs`` does not show, because they are those of a rescore.
+    """
+    if stop is not None and (pending or any(job.pending for job in jobs)):
         return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED
     if stopped:
         return RunState.STOPPED
@@ -172,9 +181,11 @@ def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped
     return RunState.COMPLETE if whole else RunState.PARTIAL
 
 
-def exit_code_of(jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> int:
-    """Return the exit code of the run, see the top of this module."""
-    if stop is not None and (stop.exit_code > SIGNALLED or any(job.pending for job in jobs)):
+def exit_code_of(
+    jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure], *, pending: bool = False
+) -> int:
+    """Return the exit code of the run, see the top of this module; ``pending`` is that of `status_of`."""
+    if stop is not None and (stop.exit_code > SIGNALLED or pending or any(job.pending for job in jobs)):
         return stop.exit_code
     if stopped:
         return STOPPED_EXIT

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
-from bench.engine.run_context import RunScope
+from bench.engine.run_context import RunContext, RunScope
 from bench.engine.run_metadata import CodeState, check_identity, run_meta
 from bench.errors import IdentityError, JournalError, NotReady, UsageError
 from bench.journal import Event, Journal, JournaledPhase, Reader, RunMeta, RunState
@@ -131,11 +131,18 @@ async def stored_items(path: Path, start: Phase) -> frozenset[str]:
 
 
 async def rescored_plan(
-    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment, prompt: str = ""
+    target: str,
+    *,
+    catalog: Catalog,
+    flags: Mapping[str, object],
+    environment: Environment,
+    prompt: str = "",
+    command: str = "",
 ) -> tuple[Path, Plan, RunScope]:
     """Plan a new scoring of a run: new verdicts and metric values for its stored results.
 
-    ``prompt`` is the name by which tables show the judge prompt.
+    ``prompt`` is the name by which tables show the judge prompt. ``command`` is the command of this rescore, which
+    continues it if it is stopped.
 
     Raises:
         Locked: another live process works on the run.
@@ -146,6 +153,7 @@ async def rescored_plan(
     async with Reader.open(path) as reader:
         await reader.refuse_held()
         meta = reader.meta
+        status = await reader.status()
         before = sum(event.kind == RESCORED for _, event in await reader.events())
     request = RunRequest.combine(stored_request(meta), flags)
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
@@ -157,9 +165,30 @@ async def rescored_plan(
     async def announce(journal: Journal) -> None:
         journal.append(Event(kind=RESCORED, data={"generation": before + 1, "prompt": prompt}))
         await _keep_failures(path, plan, journal)
-        await journal.amend(**{EXTRA_KEY: dump_jobs(_with_stored_sizes(records(plan), read_jobs(meta.extra)))})
 
-    return path, plan, RunScope(generation=before + 1, copy_rows=announce)
+    async def end(journal: Journal, finished: bool) -> None:
+        if finished:
+            await journal.show_scoring(before + 1, **_shown_jobs(plan, meta))
+        else:
+            await journal.set_state(status.state, status.reason)
+
+    return path, plan, RunScope(generation=before + 1, copy_rows=announce, end_rescore=end, command=command)
+
+
+async def show_own_scoring(run: RunContext) -> None:
+    """Hide the rescores of a run that continues, because they do not score the items that were pending."""
+    async with Reader.open(run.folder) as reader:
+        rescored = any(event.kind == RESCORED for _, event in await reader.events())
+    if rescored:
+        await run.journal.show_scoring(0, **_shown_jobs(run.plan, run.journal.meta))
+        run.progress.events.append(
+            "the results show the run's own scoring again; to score all items, repeat bench rescore"
+        )
+
+
+def _shown_jobs(plan: Plan, meta: RunMeta) -> dict[str, object]:
+    """Return the entry of ``meta.extra`` with which reports show the jobs of ``plan``."""
+    return {EXTRA_KEY: dump_jobs(_with_stored_sizes(records(plan), read_jobs(meta.extra)))}
 
 
 def _with_stored_sizes(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import gc
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -35,9 +35,10 @@ from bench.engine.lane import run_lane
 from bench.engine.lane_setup import open_lanes, skip_lane
 from bench.engine.models import OpenModels, open_models
 from bench.engine.open_lane import OpenLane
-from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
+from bench.engine.outcome import Failure, Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, SilentObserver
 from bench.engine.progress_counter import ProgressCounter
+from bench.engine.resume import show_own_scoring
 from bench.engine.run_context import Budget, RunContext, RunScope
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import PauseFile, Stop, StopControl, watch_stops
@@ -53,6 +54,7 @@ from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.settings import Environment
+from bench.visible import counted
 
 ROWS_A_SLOT = 10
 """number of rows that may wait to become durable, for each concurrent request"""
@@ -205,6 +207,8 @@ class Execution:
         lanes = await open_lanes(stack, run, models, request_slots(run.plan))
         await reuse_builds(run, lanes)
         counter.expect({lane.key: lane.pending for lane in lanes}, rescore=rescore)
+        if run.resumed and not rescore and any(lane.pending.count for lane in lanes):
+            await show_own_scoring(run)
         return lanes
 
     async def _run_lanes(self, run: RunContext, lanes: list[OpenLane], models: OpenModels) -> None:
@@ -232,25 +236,38 @@ class Execution:
         await run.journal.flush()
         stop = run.stopping.reason
         stopped = {key: failure for lane in lanes for key, failure in lane.breaker.stopped_jobs.items()}
+        hidden = False
+        if self.scope.end_rescore is not None:
+            hidden = not self._is_scored(stop, stopped)
+            await self.scope.end_rescore(run.journal, not hidden)
         jobs = await job_outcomes(run.plan, self.folder, stopped)
-        status = status_of(run.plan, jobs, stop, stopped)
+        status = status_of(run.plan, jobs, stop, stopped, pending=hidden)
         done = sum(run.journal.durable.values())
         message = self._stop_message(stop) if stop else next((failure.message for failure in stopped.values()), "")
         if not message and not any(lane.pending.count for lane in lanes):
             message = "nothing left to do"
-        await run.journal.set_state(status, message)
+        if hidden:
+            ended = f"{self.progress.ended} of {counted(self.progress.planned, 'item(|s)')} ended"
+            message = f"{message}; {ended}, and the results are still those of the earlier scoring"
+        else:
+            await run.journal.set_state(status, message)
         log().info("run_ended", status=status.value, phases=done, message=message)
         return Outcome(
             run_id=run.run_id,
             folder=self.folder,
             status=status,
-            exit_code=exit_code_of(jobs, stop, stopped),
+            exit_code=exit_code_of(jobs, stop, stopped, pending=hidden),
             message=message,
             jobs=jobs,
             stop=stop,
+            rescore=self.scope.command if hidden else "",
             cost_usd=str(run.progress.cost_usd),
             unknown_costs=run.progress.unknown_costs,
         )
+
+    def _is_scored(self, stop: Stop | None, stopped: Mapping[str, Failure]) -> bool:
+        """Return True if a rescore has ended, so that its verdicts can be shown as the results of the run."""
+        return not stopped and (stop is None or 0 < self.progress.planned <= self.progress.ended)
 
     def _stop_message(self, stop: Stop) -> str:
         """Return the reason why the run stopped; if its budget is used up, the reason contains the amount spent."""

@@ -83,6 +83,10 @@ class RunScope:
     """0 = normal run; above 0 = score every stored answer again, as the rescore with this number"""
     copy_rows: Callable[[Journal], Awaitable[None]] | None = None
     """function that copies rows of another run into the journal before the run begins"""
+    end_rescore: Callable[[Journal, bool], Awaitable[None]] | None = None
+    """function to call at the end of a rescore, with True if it is finished, so that its rows are shown"""
+    command: str = ""
+    """command that continues a rescore that was stopped"""
 
     @property
     def is_rescore(self) -> bool:

@@ -207,8 +207,10 @@ def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
 
 
 def _belongs(row: PhaseRow, parts: Parts, score: ScoreRow | None) -> bool:
-    """Return False if the row is an evaluation from an older scoring than ``score``."""
-    return row.phase is not Phase.EVALUATE or score is None or parts.entries[row.entry].generation == score.generation
+    """Return False if the row is an evaluation from another scoring than ``score``."""
+    if row.phase is not Phase.EVALUATE:
+        return True
+    return parts.entries[row.entry].generation == (score.generation if score is not None else 0)
 
 
 def columns_of(

@@ -447,7 +447,7 @@ class Reader:
 
     async def _scores(self, query: str, job: str) -> AsyncGenerator[list[SqlRow], None]:
         """Yield lists of score rows. Each ended item has one row per epoch, from its newest scoring."""
-        rescored = bool((await self._all("generations", clean(job)))[0][0])
+        rescored = bool((await self._all("rescored", clean(job)))[0][0])
         async with aclosing(
             self._chunks(f"newest_{query}" if rescored else query, VALUES_AT_ONCE, clean(job))
         ) as chunks:

@@ -119,6 +119,7 @@ class JournaledPhase:
     """metric name -> value; None = the metric does not apply; empty if the item failed"""
     verdicts: tuple[Verdict, ...] = ()
     generation: int = 0
+    """0 = scored by the run itself, N = by its rescore N, -N = by its rescore N, which is not shown"""
     """number of the scoring: 0 = the run itself, each rescore adds one; readers show the newest"""
 
     @property

@@ -102,6 +102,8 @@ class DurabilityWaiters:
 BOUND = 1000
 LINGER_S = 0.01
 LARGEST_BATCH = 4000
+NEWEST_SCORING = 2**31
+"""above the number of every rescore"""
 
 _WRITE = blocks("write")
 
@@ -255,6 +257,16 @@ class Journal:
         for name in ("plan_digest", "identity", "request", "ranges", "total", "extra"):
             self._enqueue(Statement("set_meta", name, to_json(getattr(meta, name))))
         await self.flush()
+
+    async def show_scoring(self, number: int, **extra: object) -> None:
+        """Show the hidden rows of the rescore ``number``, or hide those of all rescores if it is 0.
+
+        At the same time, ``extra`` is added to ``meta.extra``.
+        """
+        rows = (-number, -number) if number else (1, NEWEST_SCORING)
+        for name in ("flip_scores", "flip_entries"):
+            self._enqueue(Statement(name, *rows))
+        await self.amend(**extra)
 
     async def drop_payloads(self) -> None:
         """Remove every large JSON value, such as prompts and hits; rows, scores and calls are kept."""

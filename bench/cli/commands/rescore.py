@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -134,12 +135,16 @@ def rescore(
     flags: Json = {name: value for name, value in named.items() if value is not None}
     generations: dict[int, str] = {}
     scorings = _scorings_by_prompt(judge_prompt, catalog.workspace)
+    words = [word for name, value in named.items() if value for word in (f"--{name.replace('_', '-')}", *value)]
+    again = shlex.join(["bench", "rescore", run_id, *words])
     for name, prompts in scorings:
         if prompts:
             flags["judge_prompt"] = prompts
 
         async def planned(prompt: str = name) -> tuple[Path, Plan, RunScope]:
-            return await rescored_plan(run_id, catalog=catalog, flags=flags, environment=environment, prompt=prompt)
+            return await rescored_plan(
+                run_id, catalog=catalog, flags=flags, environment=environment, prompt=prompt, command=again
+            )
 
         folder, plan, scope = anyio.run(planned)
         if len(scorings) > 1 and not current.get().json:

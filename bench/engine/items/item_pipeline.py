@@ -168,7 +168,7 @@ class ItemEpoch:
             self._record_failure(done.failure, [job], concerns=same_judge, calls=done.calls)
             return False
         key = item_key(job.key, Phase.EVALUATE, self.item, self.epoch)
-        self.lane.run.journal.append(done.value.journal_row(key, done, self.lane.run.scope.generation))
+        self.lane.run.journal.append(done.value.journal_row(key, done, -self.lane.run.scope.generation))
         return True
 
     async def _attempt(self, owner: str, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
@@ -195,7 +195,8 @@ class ItemEpoch:
                 if not self._is_evaluated(job):
                     key = item_key(job.key, Phase.EVALUATE, self.item, self.epoch)
                     row = failed_row(self.lane.plan, key, self.item, failure)
-                    self.lane.run.journal.append(replace(row, calls=tuple(calls)))
+                    generation = -self.lane.run.scope.generation
+                    self.lane.run.journal.append(replace(row, calls=tuple(calls), generation=generation))
             if failure.stops_lane:
                 self.lane.breaker.stop(concerns, failure)
 

@@ -3,6 +3,7 @@
 -- name: scores
 SELECT corpus, unit, epoch, entry, state, outcome, labels, shape, packed, max(generation)
 FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND (corpus, unit, epoch) > (?2, ?3, ?4)
+  AND generation >= 0
 GROUP BY corpus, unit, epoch
 ORDER BY corpus, unit, epoch
 LIMIT ?5;

@@ -6,6 +6,7 @@ SELECT coalesce(max(generation), 0) FROM score WHERE owner = (SELECT id FROM own
 -- name: by_item
 SELECT s.corpus, s.unit, s.entry FROM score s
 WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND (s.corpus, s.unit) > (?2, ?3)
+  AND s.generation >= 0
   AND (?4 IS NULL OR s.state = ?4)
   AND (?5 IS NULL OR s.labels IN (SELECT value FROM json_each(?5)))
   AND (?6 = 0 OR s.generation = (SELECT max(t.generation) FROM score t
@@ -20,7 +21,7 @@ SELECT e.id, e.payloads FROM json_each(?1) j CROSS JOIN entry e ON e.id = j.valu
 -- name: cells
 SELECT s.corpus, s.unit, s.epoch, s.entry, s.state, s.outcome, l.data, h.names, s.packed, max(s.generation)
 FROM json_each(?2) j CROSS JOIN score s ON s.owner = (SELECT id FROM owner WHERE name = ?1)
-  AND s.corpus = j.value ->> 0 AND s.unit = j.value ->> 1
+  AND s.corpus = j.value ->> 0 AND s.unit = j.value ->> 1 AND s.generation >= 0
 JOIN labels l ON l.id = s.labels
 JOIN shape h ON h.id = s.shape
 GROUP BY s.corpus, s.unit, s.epoch;

@@ -19,10 +19,12 @@ SELECT o.name, o.id FROM owner o ORDER BY o.name;
 SELECT EXISTS (SELECT 1 FROM phase WHERE owner = ?1 AND phase = ?2);
 
 -- name: finished
+-- verdicts of a rescore are not those of the run
 SELECT json_group_array(unit) FILTER (WHERE epoch = 1),
   json_group_array(json_array(unit, epoch)) FILTER (WHERE epoch <> 1)
 FROM phase
-WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = ?2 AND outcome = 'ok';
+WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = ?2 AND outcome = 'ok'
+  AND (phase <> 5 OR (SELECT generation FROM entry WHERE id = phase.entry) = 0);
 
 -- name: load
 SELECT j.key, p.attempt, p.outcome, e.started_us, e.generation, m.text, e.times, e.data, e.measured, e.payloads, e.id
@@ -98,7 +100,7 @@ GROUP BY 1, 2;
 -- name: states
 SELECT state, count(*) FROM (
   SELECT state, max(generation) FROM score
-  WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
   GROUP BY corpus, unit, epoch)
 GROUP BY state;
 
@@ -112,7 +114,7 @@ WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.epoch = ?3 AND s.ge
 SELECT found, count(*) FROM (
   SELECT json_group_array(json_array(state, outcome)) AS found FROM (
     SELECT corpus, unit, state, outcome, max(generation) FROM score
-    WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+    WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
     GROUP BY corpus, unit, epoch)
   GROUP BY corpus, unit)
 GROUP BY found;
@@ -123,7 +125,7 @@ GROUP BY found;
 SELECT s.outcome, coalesce(m.text, ''), count(*),
   iif(min(corpus) = max(corpus), corpus, ''), iif(min(unit) = max(unit), unit, '') FROM (
   SELECT corpus, unit, state, outcome, entry, max(generation) FROM score
-  WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
   GROUP BY corpus, unit, epoch) s
 JOIN entry e ON e.id = s.entry LEFT JOIN message m ON m.id = e.message
 WHERE s.state IN ('error', 'not_ready')
@@ -163,7 +165,7 @@ SELECT DISTINCT role, model FROM call WHERE outcome = 'ok' AND model IS NOT NULL
 -- the verdicts that judges owe in the newest scoring of each item, by evaluator and reason, the commonest first
 SELECT v.evaluator, v.reason, count(*) FROM (
   SELECT entry, max(generation) FROM score
-  WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+  WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
   GROUP BY corpus, unit, epoch) s
 JOIN verdict v ON v.entry = s.entry
 WHERE v.judged AND v.value IS NULL AND v.reason NOT IN ('no_judge', 'no_rubric', 'no_statements')
@@ -174,28 +176,28 @@ SELECT EXISTS (
   SELECT 1 FROM verdict
   WHERE judged AND value IS NULL AND reason NOT IN ('no_judge', 'no_rubric', 'no_statements'));
 
--- name: generations
-SELECT max(generation) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);
+-- name: rescored
+SELECT max(generation) > 0 FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);
 
 -- name: values
 SELECT corpus, unit, epoch, state, outcome, labels, shape, packed
-FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
 ORDER BY corpus, unit, epoch;
 
 -- name: newest_values
 SELECT corpus, unit, epoch, state, outcome, labels, shape, packed, max(generation)
-FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
 GROUP BY corpus, unit, epoch
 ORDER BY corpus, unit, epoch;
 
 -- name: alike
 SELECT state, outcome, labels, shape, corpus, packed
-FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
 ORDER BY corpus, unit, epoch;
 
 -- name: newest_alike
 SELECT state, outcome, labels, shape, corpus, packed, max(generation)
-FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1)
+FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND generation >= 0
 GROUP BY corpus, unit, epoch
 ORDER BY corpus, unit, epoch;
 
@@ -203,7 +205,7 @@ ORDER BY corpus, unit, epoch;
 -- ended items whose value at byte ?3 of a row of shape ?2 is NaN
 SELECT s.corpus, s.unit, s.epoch, s.state, s.labels, e.data
 FROM score s JOIN entry e ON e.id = s.entry
-WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.shape = ?2
+WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.shape = ?2 AND s.generation >= 0
   AND substr(s.packed, ?3, 8) = x'000000000000f87f'
   AND NOT EXISTS (
     SELECT 1 FROM score t WHERE t.owner = s.owner AND t.corpus = s.corpus AND t.unit = s.unit AND t.epoch = s.epoch
@@ -252,6 +254,7 @@ LEFT JOIN message m ON m.id = e.message;
 SELECT s.corpus, s.unit, s.epoch, s.entry, s.state, s.outcome, l.data, h.names, s.packed, s.generation
 FROM json_each(?2) j CROSS JOIN score s ON s.owner = (SELECT id FROM owner WHERE name = ?1)
   AND s.corpus = j.value ->> 0 AND s.unit = j.value ->> 1 AND s.epoch = j.value ->> 2
+  AND s.generation >= 0
 JOIN labels l ON l.id = s.labels
 JOIN shape h ON h.id = s.shape
 ORDER BY s.corpus, s.unit, s.epoch, s.generation;
@@ -261,6 +264,7 @@ ORDER BY s.corpus, s.unit, s.epoch, s.generation;
 SELECT s.corpus, s.unit, s.epoch, s.entry, s.state, s.outcome, l.data, h.names, s.packed, s.generation
 FROM score s JOIN labels l ON l.id = s.labels JOIN shape h ON h.id = s.shape
 WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.corpus = ?2 AND s.unit = ?3 AND s.epoch = ?4
+  AND s.generation >= 0
 ORDER BY s.generation;
 
 -- name: said
@@ -378,7 +382,8 @@ SELECT id, kind, scope, message, at_us, data FROM event WHERE id > ?1 ORDER BY i
 -- name: ended_since
 -- the items of a job that ended after an entry, in the order in which they did
 SELECT corpus, unit, epoch, entry FROM score
-WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND entry > ?2 ORDER BY entry LIMIT ?3;
+WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND entry > ?2 AND generation >= 0
+ORDER BY entry LIMIT ?3;
 
 -- name: judged
 -- the first verdict of a model on each item of a job in one scoring generation; null = the newest of each item
@@ -387,7 +392,7 @@ FROM score s JOIN labels l ON l.id = s.labels
 JOIN verdict v ON v.entry = s.entry
   AND v.seq = (SELECT min(w.seq) FROM verdict w WHERE w.entry = s.entry AND w.judged)
 WHERE s.owner = (SELECT id FROM owner WHERE name = ?1)
-  AND s.generation = coalesce(?2, (
+  AND s.generation >= 0 AND s.generation = coalesce(?2, (
     SELECT max(t.generation) FROM score t
     WHERE t.owner = s.owner AND t.corpus = s.corpus AND t.unit = s.unit AND t.epoch = s.epoch))
 ORDER BY s.corpus, s.unit, s.epoch;

@@ -74,7 +74,7 @@ CREATE TABLE entry (             -- the other columns of a phase row, in order o
   payloads TEXT                  -- JSON: name -> reference to a payload
 ) STRICT;
 
-CREATE TABLE score (             -- how an item of a job ended; one row per scoring (generation)
+CREATE TABLE score (             -- how an item of a job ended; one row per scoring (generation), below 0: not shown
   owner INTEGER NOT NULL REFERENCES owner,
   corpus TEXT NOT NULL,
   unit TEXT NOT NULL,

@@ -79,3 +79,10 @@ DELETE FROM holder WHERE token = ?1;
 
 -- name: drop_payloads
 UPDATE payload SET body = NULL WHERE body IS NOT NULL;
+
+-- name: flip_scores
+-- show or hide the scorings from ?1 to ?2: the number of a hidden scoring is negative
+UPDATE score SET generation = -generation WHERE generation BETWEEN ?1 AND ?2;
+
+-- name: flip_entries
+UPDATE entry SET generation = -generation WHERE generation BETWEEN ?1 AND ?2;
