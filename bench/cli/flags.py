@@ -81,7 +81,7 @@ class SelectionFlags:
     shard: Maybe = None
     """i/n: the i-th of n equal ranges of the items, for example 1/4"""
     items: Annotated[Many, Parameter(name=["--items", "--item"], validator=())] = None
-    """ids of the items to run"""
+    """ids of the items to run; a text that is not an id itself is split at commas and spaces"""
     items_of: Many = None
     """ids of corpora: run all items of these corpora"""
     question_type: Annotated[Many, Parameter(name=["--question-type", "--question-types"])] = None

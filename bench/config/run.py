@@ -75,6 +75,11 @@ def _words(value: object) -> object:
     return found
 
 
+def _ids(value: object) -> object:
+    """Convert a single text to a tuple. The texts are not split, because an id may contain commas and white space."""
+    return _texts(value) if _words(value) else value
+
+
 def _texts(value: object) -> object:
     """Convert a single text or number to a tuple. Return any other value unchanged."""
     return (value,) if isinstance(value, str | int) else value
@@ -111,6 +116,7 @@ def _cutoffs(value: object) -> object:
 
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+Ids = Annotated[tuple[str, ...], BeforeValidator(_ids)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]
 Pairs = Annotated[Mapping[str, object], BeforeValidator(_pairs)]
 LONGEST_WAIT_S = 7 * 86400.0
@@ -185,8 +191,8 @@ class Experiment(ConfigModel):
     limit: Count | None = None
     sample: Count | None = None
     per_type: bool = False
-    items: Words = ()
-    items_of: Words = ()
+    items: Ids = ()
+    items_of: Ids = ()
     question_type: Texts = ()
     answering_model: Words = Field(default=(), validation_alias=singular_and_plural("answering_models"))
     """answering models, each in its own job. none: retrieval only; unset: the model of the benchmark. The key can also

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -102,11 +103,18 @@ def select(dataset: Selectable, selection: Selection) -> array[int]:
 def _filtered(dataset: Selectable, selection: Selection) -> Iterator[int]:
     kept: Iterable[int] = range(len(dataset))
     if selection.items or selection.items_of:
-        named = {_index_of(dataset, item_id) for item_id in selection.items}
-        named.update(index for corpus in selection.items_of for index in _items_of(dataset, corpus))
+        ids = split_ids(selection.items, lambda item_id: dataset.index_of(item_id) is not None)
+        corpora = split_ids(selection.items_of, lambda corpus: dataset.indexes_of_corpus(corpus) is not None)
+        named = {_index_of(dataset, item_id) for item_id in ids}
+        named.update(index for corpus in corpora for index in _items_of(dataset, corpus))
         kept = sorted(named)
     types = frozenset(_known_type(dataset, name) for name in selection.question_types)
     return (index for index in kept if not types or dataset.type_at(index) in types)
+
+
+def split_ids(texts: Iterable[str], is_known: Callable[[str], bool]) -> list[str]:
+    """Return the ids in the texts. A text that is not an id itself is split at commas and white space."""
+    return [one for text in texts for one in ((text,) if is_known(text) else re.split(r"[,\s]+", text)) if one]
 
 
 def _index_of(dataset: Selectable, item_id: str) -> int:

@@ -46,6 +46,30 @@ def row(number: int, **changes: object) -> dict[str, object]:
     return {"id": f"r{number}", "q": "Which?", "a": "blue", "talk": TALK, "ids": ["s1", "s2"], "c": "x"} | changes
 
 
+# ------------------------------------------------------------------- items
+
+
+@pytest.mark.parametrize(
+    ("flags", "file", "expected"),
+    [
+        ((), {"items": ["a b"]}, ["a b"]),
+        ((), {"items": ["a,b"]}, ["a,b"]),
+        ((), {"items": "a, a b"}, ["a", "b"]),
+        (("--items", "a b"), {}, ["a b"]),
+        (("--items", "a", "b"), {}, ["a", "b"]),
+        (("--items", "b,c", "a,b"), {}, ["b", "c", "a,b"]),
+        (("--items-of", "a b"), {}, ["a b"]),
+    ],
+)
+def test_an_item_id_may_contain_spaces_and_commas(
+    bench: Bench, flags: Sequence[str], file: Mapping[str, object], expected: Sequence[str]
+) -> None:
+    put("ids", [row(0, id=name) for name in ("a", "b", "c", "a b", "a,b")])
+    Path("run.yaml").write_text(json.dumps({"benchmarks": ["ids"], "providers": ["bm25"], **file}), encoding="utf-8")
+    bench("run", "-c", "run.yaml", "--run-id", "r", "--answering-model", "none", *flags)
+    assert {json.loads(line)["item_id"] for line in bench("export", "r").stdout.splitlines()} == set(expected)
+
+
 # ------------------------------------------------------------------- histories
 
 

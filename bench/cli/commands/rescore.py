@@ -62,6 +62,7 @@ def retry(
     concurrency
         Requests in flight, or auto.
     """
+    from bench.datasets.selection import split_ids
     from bench.engine import resumed_plan
     from bench.engine.resume import failed_items
     from bench.engine.run_context import RunScope
@@ -71,19 +72,15 @@ def retry(
 
     async def planned() -> tuple[Path, Plan, frozenset[str]]:
         folder, plan = await resumed_plan(run_id, catalog=catalog, flags=flags, environment=environment)
-        named = tuple(name for text in items or () for name in text.split(","))
-        failed = await failed_items(folder, items=named)
+        failed = await failed_items(folder)
+        named = split_ids(items or (), failed.__contains__)
         item_id = next((name for name in named if name not in failed), None)
         if item_id is not None:
             raise UsageError(
                 f'item "{item_id}" of run {run_id} did not fail',
                 hint=f'name an item in state "error" or "not_ready"; list them with: bench failures {run_id}',
             )
-        return (
-            folder,
-            plan,
-            await failed_items(folder, phase=Phase(phase), items=named) if phase else failed,
-        )
+        return folder, plan, await failed_items(folder, phase=Phase(phase) if phase else None, items=named)
 
     folder, plan, chosen = anyio.run(planned)
     if not chosen:
