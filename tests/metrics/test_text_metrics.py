@@ -393,6 +393,16 @@ def test_BLEU_agrees_with_NLTK_and_sacreBLEU(a: list[str], b: list[str]) -> None
     assert score("bleu", left, right) == pytest.approx(sacrebleu.sentence_bleu(left, [right]).score / 100)
 
 
+@each_row("name", ["bleu", "bleu_1", "bleu.sacrebleu_sentence", "bleu4_nltk_method1", "rouge_l", "token_f1"])
+def test_equal_texts_have_exactly_1(name: str) -> None:
+    text = "the cat sat on the mat today."
+    rows = [{"prediction": text, "reference": text}] * 5
+    found = metrics.measure(name, rows)
+    assert (score(name, text, text), found.value) == (1.0, 1.0)
+    assert found.interval is not None and found.interval.method == "wilson"
+    assert metrics.measure("sacrebleu_corpus", rows).value == 1.0
+
+
 def test_bleu_1_has_its_expected_value() -> None:
     """Two of three words match; the answer is one word shorter, so the brevity penalty is exp(1 - 4/3)."""
     assert score("bleu_1", "a red car", "one red car there") == pytest.approx(2 / 3 * math.exp(1 - 4 / 3))

@@ -110,7 +110,7 @@ def sacrebleu_sentence(prediction: str, reference: str) -> float:
     """Return the sentence BLEU of sacreBLEU with its default settings, divided by 100 to be in 0..1."""
     import sacrebleu
 
-    return float(sacrebleu.sentence_bleu(prediction, [reference]).score) / 100
+    return _share(sacrebleu.sentence_bleu(prediction, [reference]).score)
 
 
 def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]) -> float | None:
@@ -120,7 +120,12 @@ def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]
     import sacrebleu
 
     pairs = [as_text(p) for p in predictions], [[as_text(r) for r in references]]
-    return float(sacrebleu.corpus_bleu(*pairs).score) / 100
+    return _share(sacrebleu.corpus_bleu(*pairs).score)
+
+
+def _share(percent: float) -> float:
+    """Return a score of sacreBLEU in 0..1. For equal texts, rounding makes the score slightly larger than 100."""
+    return min(1.0, float(percent) / 100)
 
 
 def signature(variant: str) -> str:
@@ -182,7 +187,7 @@ def _bleu_of_counts(sums: Sequence[float]) -> float:
     answer_tokens, reference_tokens, *counts = (int(n) for n in sums)
     matched, totals = counts[: len(_ORDERS)], counts[len(_ORDERS) :]
     score = BLEU.compute_bleu(matched, totals, answer_tokens, reference_tokens, smooth_method="exp").score
-    return float(score) / 100
+    return _share(score)
 
 
 _ROUGE = {"ascii": rouge_l, "multilingual": rouge_l_multilingual, "recall": rouge_l_recall}
