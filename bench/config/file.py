@@ -28,7 +28,7 @@ from typing import Annotated, Literal, Self, TypeVar, Union, get_args, get_origi
 from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from bench.config.jsontext import Places, TreePath, parse_json, shortened
 from bench.errors import ConfigError
@@ -71,6 +71,35 @@ class ConfigModel(BaseModel):
                 text = '"{alias}" and "{name}" are the same field'
                 raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": same[0], "name": same[1]})
         return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_boolean_as_number(cls, value: object) -> object:
+        """Reject ``limit: true``, which Python would read as 1."""
+        if not isinstance(value, Mapping) or not any(isinstance(one, bool) for one in value.values()):
+            return value
+        found: list[InitErrorDetails] = []
+        for name, keys in keys_of_fields(cls):
+            types_ = _plain_types(cls.model_fields[name].annotation)
+            if types_ & {int, float} and not types_ & {bool, object}:
+                kind = "int_type" if int in types_ else "float_type"
+                given = [key for key in keys if isinstance(value.get(key), bool)]
+                found += [InitErrorDetails(type=kind, loc=(key,), input=value[key]) for key in given]
+        if found:
+            raise ValidationError.from_exception_data(cls.__name__, found)
+        return value
+
+
+def _plain_types(annotation: object) -> set[object]:
+    """Return the types of a field: every member of a union, the types of a literal's values, without ``Annotated``."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _plain_types(inner[0])
+    if origin is Literal:
+        return {type(value) for value in inner}
+    if origin in (Union, types.UnionType):
+        return set().union(*map(_plain_types, inner))
+    return {annotation}
 
 
 @cache

@@ -119,6 +119,8 @@ def test_each_flag_parses_its_values(flag: str, given: object, value: object) ->
         ({"start": 5, "end": 2}, "flags: --end 2 is smaller than --start 5"),
         ({"k": 0}, "--k must be greater than or equal to 1, not 0"),
         ({"limit": "x"}, '--limit must be a whole number, not "x"'),
+        ({"limit": True}, "--limit must be a whole number, not true"),
+        ({"max_error_rate": True}, "--max-error-rate must be a number, not true"),
         ({"max_error_rate": 1.01}, "--max-error-rate must be less than or equal to 1, not 1.01"),
         ({"max_cost": 0}, "--max-cost must be greater than 0, not 0"),
         ({"isolation": "none"}, "--isolation must be 'off', 'probe' or 'full', not \"none\""),
