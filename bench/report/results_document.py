@@ -61,6 +61,7 @@ class JobDocument(SharedBuild, GoldSection):
     provider: str
     models: Mapping[str, str | None]
     epochs: int
+    epochs_reducer: str
     n_planned: int
     n_scored: int
     n_pending: int
@@ -147,6 +148,7 @@ def _job(job: JobReport) -> JobDocument:
         "provider": record.provider,
         "models": asdict(record.models),
         "epochs": record.epochs,
+        "epochs_reducer": record.epochs_reducer,
         "n_planned": job.n_planned,
         "n_scored": job.n_scored,
         "n_pending": job.n_pending,

@@ -173,11 +173,15 @@ def _uninformative_columns(rows: Sequence[Sequence[str]], first: int) -> Iterato
         yield as_zero
 
 
+WITHOUT_CLUSTERS = ("wilson", "t")
+"""methods of intervals that treat all items as independent"""
+
+
 def _title(report: Report, job: JobReport) -> str:
     record = job.record
     parts = [f"{record.benchmark} {record.benchmark_version}", f"k={record.k}"]
     if record.epochs > 1:
-        parts.append(f"{record.epochs} epochs")
+        parts.append(f"{record.epochs} epochs ({record.epochs_reducer})")
     if record.selection:
         parts.append(", ".join(f"{name}={_plain(value)}" for name, value in record.selection.items()))
     if report.partial:
@@ -185,8 +189,13 @@ def _title(report: Report, job: JobReport) -> str:
     if record.track != "uniform":
         parts.append(f"track {record.track}")
     headline = job.headline
-    between_clusters = headline is not None and headline.interval is not None and ONE_CLUSTER not in headline.note
-    if record.cluster_by is not None and between_clusters:
+    if (
+        record.cluster_by is not None
+        and headline is not None
+        and headline.interval is not None
+        and headline.interval.method not in WITHOUT_CLUSTERS
+        and ONE_CLUSTER not in headline.note
+    ):
         parts.append(f"95% intervals over {record.cluster_by} clusters")
     return " | ".join(parts)
 

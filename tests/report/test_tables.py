@@ -143,13 +143,22 @@ def test_a_job_without_a_value_shows_the_reason_and_its_failures(why: str) -> No
 
 def test_the_title_shows_selection_track_state_and_clusters() -> None:
     of = {"selection": {"limit": 20, "items": ["a", "b"]}, "track": "vendor", "cluster_by": "corpus"}
-    (grid,) = overview(report(job(of=of), status=RunState.PAUSED))
+    clustered = measured(interval=replace(SPAN, method="cluster_t"))
+    (grid,) = overview(report(job(of=of, metrics=(clustered,)), status=RunState.PAUSED))
     assert grid.title == (
         "facts 1 | k=10 | limit=20, items=a b | partial (paused) | track vendor | 95% intervals over corpus clusters "
         "| models: acme/m1"
     )
-    (grid,) = overview(report(job(of={"cluster_by": "corpus"}, metrics=(measured(interval=None),))))
-    assert "clusters" not in grid.title
+    for interval in (None, SPAN):
+        (grid,) = overview(report(job(of={"cluster_by": "corpus"}, metrics=(measured(interval=interval),))))
+        assert "clusters" not in grid.title
+
+
+def test_the_title_and_the_results_name_the_rule_that_combines_epochs() -> None:
+    shown = report(job(of={"epochs": 3, "epochs_reducer": "max"}))
+    (grid,) = overview(shown)
+    assert grid.title.startswith("facts 1 | k=10 | 3 epochs (max) | ")
+    assert results_json(shown)["jobs"][0]["epochs_reducer"] == "max"
 
 
 def test_benchmarks_tracks_and_headlines_have_separate_tables() -> None:
