@@ -91,6 +91,8 @@ async def _summary(reader: Reader, report: Report, job: JobReport, finished: dat
             "context_budget": record.context_budget,
             "level": record.level,
             "provider_type": record.provider_type,
+            "evaluator": next(iter(record.evaluators), None) if record.models.answering else None,
+            "epochs_reducer": record.epochs_reducer if record.epochs > 1 else "mean",
             "prompts": dict(sorted(record.prompts.items())),  # newest of equal settings: compared as text
             "metrics": [metric.name for metric in record.metrics],
             "lower_is_better": [metric.name for metric in record.metrics if metric.lower_is_better],

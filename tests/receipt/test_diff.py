@@ -168,3 +168,11 @@ def test_bench_diff_prints_the_parts_and_the_first_ten_items(
     assert lines[:2] == ["same result digest", "like for like"]
     assert command_line(["diff", str(a), str(b)]) == 8
     assert capsys.readouterr().out.splitlines()[-1] == "items not compared: an items file is missing"
+
+
+def test_receipts_of_different_code_are_like_for_like_with_a_note_on_evaluator_rules(
+    pair: tuple[Desk, Desk], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = pair[0].good(), pair[1].good(benchVersion="0.2")
+    assert command_line(["diff", str(a), str(b)]) == 0
+    assert "rules of evaluators" in capsys.readouterr().out.splitlines()[2]

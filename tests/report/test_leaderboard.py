@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from bench.errors import UsageError
 from bench.plan.job_record import ModelNames
 from bench.report.leaderboard.formats import board_grids
-from bench.report.leaderboard.standings import load_board, summary_sentences, tables_of
+from bench.report.leaderboard.standings import RankingTable, load_board, summary_sentences, tables_of
 from bench.report.summary import rebuild
 from tests.small_journal import Job, made, measuring, record
 
@@ -47,6 +50,8 @@ DIFFERENT: dict[str, dict[str, object]] = {
     "dataset": {"dataset": {"content_sha256": "e" * 64}},
     "selection": {"selection": {"limit": 20}},
     "benchmark version": {"benchmark_version": "2"},
+    "evaluator": {"evaluators": ("exact-match/2",)},
+    "evidence level": {"level": "turn"},
     "answering model": {"models": ModelNames(embedding=None, answering="acme/m9", judge=None)},
     "judge": {"models": ModelNames(embedding=None, answering="acme/m1", judge="acme/j")},
 }
@@ -82,6 +87,53 @@ async def test_overall_is_the_mean_of_benchmarks_and_omits_a_provider_that_lacks
     (only,) = table.standings
     assert (only.first.job.provider, only.value) == ("a", 0.75)
     assert any("b is not in this table: it has no result for tales" in note for note in table.notes)
+
+
+async def board_tables(workspace: Path, view: str, *jobs: Job) -> Sequence[RankingTable]:
+    await made(workspace, "r1", jobs)
+    await rebuild(workspace)
+    return tables_of(await load_board(workspace), view)
+
+
+async def test_overall_uses_the_settings_with_the_most_providers_and_names_the_others(tmp_path: Path) -> None:
+    few: dict[str, object] = {"selection": {"sample": 20}}
+    jobs = [job("a", 10), job("b", 9), job("a", 2, **few), job("b", 1, **few), job("c", 1, **few)]
+    (table,) = await board_tables(tmp_path, "overall", *jobs)
+    assert [one.value for one in table.standings] == [0.1, 0.05, 0.05]
+    assert "only facts k=10 sample=20 accuracy is used, not facts k=10 accuracy (see --view provider)" in table.notes
+    assert board_grids([table], "overall")[0].head[-1] == "facts k=10 sample=20 accuracy"
+
+
+async def test_overall_prefers_the_settings_with_more_items(tmp_path: Path) -> None:
+    half = Job(record=record("a", key="half", selection={"sample": 10}), values=dict.fromkeys(ITEMS[:10], 1.0))
+    (table,) = await board_tables(tmp_path, "overall", job("a", 10), half)
+    assert [one.value for one in table.standings] == [0.5]
+
+
+async def test_titles_of_tables_and_columns_name_the_settings_that_differ(tmp_path: Path) -> None:
+    jobs = [job("a", 10), job("a", 8, evaluators=("exact-match/2",))]
+    (table,) = await board_tables(tmp_path, "provider", *jobs)
+    head = board_grids([table], "provider")[0].head
+    assert sorted(head[2:]) == [
+        "facts k=10 accuracy | evaluator exact-match",
+        "facts k=10 accuracy | evaluator exact-match/2",
+    ]
+    titles = {table.title for table in tables_of(await load_board(tmp_path), "benchmark")}
+    assert len(titles) == 2
+
+
+async def test_a_result_of_an_older_version_is_apart_until_the_journals_are_read_again(tmp_path: Path) -> None:
+    await board_tables(tmp_path, "benchmark", job("a", 10))
+    await made(tmp_path, "r2", [job("b", 12)])
+    database = tmp_path / "results" / "results.sqlite"
+    with closing(sqlite3.connect(database)) as raw, raw:
+        raw.execute("UPDATE runs SET data = json_remove(data, '$.evaluator', '$.epochs_reducer')")
+    (table,) = tables_of(await load_board(tmp_path), "benchmark")
+    assert "not all settings of r1 are known: read the journals with bench results --rebuild" in table.notes
+    await rebuild(tmp_path)
+    (table,) = tables_of(await load_board(tmp_path), "benchmark")
+    assert [one.first.job.provider for one in table.standings] == ["b", "a"]
+    assert not table.notes
 
 
 async def test_the_summary_names_the_leader_its_distance_and_the_command_that_tests_it(tmp_path: Path) -> None:

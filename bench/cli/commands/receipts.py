@@ -188,6 +188,8 @@ def diff(a: Path, b: Path) -> int:
         return found.exit_code
     console.line("same result digest" if found.equal else "the result digests differ")
     console.line("like for like" if found.like_for_like else "not like for like")
+    if found.like_for_like and any(one.part == "code" for one in found.changes):
+        console.line("the code differs, and with it possibly the rules of evaluators, which a receipt does not state")
     console.table(("part", "field", "a", "b"), [(one.part, one.path, one.a, one.b) for one in found.changes])
     if found.items is None:
         console.line("items not compared: an items file is missing")

@@ -104,7 +104,7 @@ SELECT * FROM (
   SELECT *, row_number() OVER (
     PARTITION BY provider, embedding_model, answering_model, judge_model, track, benchmark_version,
       data ->> '$.k', data ->> '$.context_budget', data ->> '$.selection', data ->> '$.prompts',
-      data ->> '$.dataset.content_sha256'
+      data ->> '$.level', data ->> '$.evaluator', data ->> '$.epochs_reducer', data ->> '$.dataset.content_sha256'
     ORDER BY created_at DESC, run_id DESC) AS age
   FROM runs WHERE benchmark = ?1 AND state = 'complete' AND partial = 0 AND valid = 1)
 WHERE age = 1

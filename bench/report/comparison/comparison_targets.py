@@ -24,7 +24,7 @@ from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.comparison.sides import Side, load_side
 from bench.report.summary import RESULTS_FILE
 
-COMPARABLE_SETTINGS = ("k", "context_budget", "selection", "dataset", "prompts")
+COMPARABLE_SETTINGS = ("k", "context_budget", "selection", "dataset", "prompts", "evaluator", "epochs_reducer")
 """settings in the results database that two jobs must share to be comparable"""
 
 

@@ -17,7 +17,15 @@ from functools import partial
 from typing import Generic, TypedDict, TypeVar
 
 from bench.journal.results_db import JobSummary, MetricSummary
-from bench.report.leaderboard.standings import RankedJob, RankingTable, Standing, summary_sentences, value_with_interval
+from bench.report.leaderboard.standings import (
+    RankedJob,
+    RankingTable,
+    Standing,
+    column_title,
+    distinct_texts,
+    summary_sentences,
+    value_with_interval,
+)
 from bench.report.tables import Grid, number, safe_row
 from bench.scalars import Json
 
@@ -249,6 +257,7 @@ def _type_grid(table: RankingTable) -> Grid:
 def _matrix_grid(table: RankingTable) -> Grid:
     columns = {place.task: place for one in table.standings for place in one.places}
     tasks = [task for task in table.tasks if task in columns]
+    titles = distinct_texts(list(columns.values()), column_title)
     has_mean = any(one.value is not None and len(one.places) > 1 for one in table.standings)
     rows = []
     for one in table.standings:
@@ -256,7 +265,7 @@ def _matrix_grid(table: RankingTable) -> Grid:
         cells = [value_with_interval(found[task].headline) if task in found else "-" for task in tasks]
         mean = [number(one.value)] if has_mean else []
         rows.append((one.first.name, one.first.job.embedding_model or "none", *mean, *cells))
-    head = ("provider", "embedding", *(["mean"] if has_mean else []), *(_column(columns[task]) for task in tasks))
+    head = ("provider", "embedding", *(["mean"] if has_mean else []), *(titles[task] for task in tasks))
     return Grid(
         title=table.title,
         head=head,
@@ -264,8 +273,3 @@ def _matrix_grid(table: RankingTable) -> Grid:
         right=tuple(range(2, len(head))),
         notes=(*summary_sentences(table), *table.notes),
     )
-
-
-def _column(place: RankedJob) -> str:
-    metric = place.headline.metric if place.headline else "no metric"
-    return f"{place.job.benchmark} k={place.job.data.get('k')} {metric}"

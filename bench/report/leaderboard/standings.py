@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 
 from bench.config.builtin_providers import is_control
@@ -33,7 +35,13 @@ from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.report.summary import RESULTS_FILE
 from bench.report.tables import brief, number
 
-SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
+SETTINGS = ("k", "context_budget", "level", "selection", "prompts", "evaluator", "epochs_reducer")
+UNKNOWN = "unknown"
+"""value of a setting that an older version did not write to the results database"""
+
+SHOWN_RUNS = 5
+SHOWN_DIGEST = 12
+HASH = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,10 +107,20 @@ class RankedJob:
 
         The text contains all settings that must be equal. Provider and models are not in the text.
         """
+        return json.dumps(list(self.settings.values()), sort_keys=True, default=str)
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The settings that comparable jobs share."""
         job, dataset = self.job, self.job.data.get("dataset")
-        content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
-        shared = [job.benchmark, job.benchmark_version, job.track, content, *(job.data.get(name) for name in SETTINGS)]
-        return json.dumps([*shared, self.headline.definition if self.headline else None], sort_keys=True, default=str)
+        return {
+            "benchmark": job.benchmark,
+            "version": job.benchmark_version,
+            "track": job.track,
+            "dataset": dataset.get("content_sha256") if isinstance(dataset, Mapping) else None,
+            **{name: job.data.get(name, UNKNOWN) for name in SETTINGS},
+            "metric": self.headline.definition if self.headline else None,
+        }
 
     @property
     def setting(self) -> tuple[str, ...]:
@@ -192,11 +210,13 @@ def _rank(one: Standing) -> tuple[bool, float, str]:
 
 
 def _by_benchmark(board: Sequence[RankedJob]) -> list[RankingTable]:
+    titles = distinct_texts(board, _task_title)
     return [
         RankingTable(
-            title=f"{_task_title(group[0])} | {_models_title(group[0])}",
+            title=f"{titles[group[0].task]} | {_models_title(group[0])}",
             tasks=(group[0].task,),
             standings=_ranked(group),
+            notes=_unknown_settings(group),
         )
         for group in _grouped(board, lambda place: (place.task, *place.models))
     ]
@@ -207,12 +227,14 @@ def _by_model(board: Sequence[RankedJob]) -> list[RankingTable]:
 
     All rows of a table have the same provider, embedding model, judge, and benchmark with settings.
     """
+    titles = distinct_texts(board, _task_title)
     return [
         RankingTable(
             title=f"{group[0].job.provider} | embedding {group[0].job.embedding_model or 'none'} | "
-            f"{_task_title(group[0])} | judge {group[0].models[1]}",
+            f"{titles[group[0].task]} | judge {group[0].models[1]}",
             tasks=(group[0].task,),
             standings=_ranked(group),
+            notes=_unknown_settings(group),
         )
         for group in _grouped(
             board,
@@ -231,7 +253,7 @@ def _by_provider(board: Sequence[RankedJob]) -> list[RankingTable]:
             title=_models_title(group[0]),
             tasks=tuple(sorted({place.task for place in group})),
             standings=_ranked(group) if len({place.task for place in group}) == 1 else _rows_by_provider(group),
-            notes=("only values of one column are comparable",),
+            notes=("only values of one column are comparable", *_unknown_settings(group)),
         )
         for group in _grouped(board, lambda place: place.models)
     ]
@@ -245,14 +267,16 @@ def _rows_by_provider(group: Sequence[RankedJob]) -> tuple[Standing, ...]:
 def _overall(board: Sequence[RankedJob]) -> list[RankingTable]:
     """Return one table per answering model, judge and track, with the mean over all benchmarks.
 
-    If jobs of a benchmark have different settings, only the most common settings are used.
+    If jobs of a benchmark have different settings, only the settings with the most providers are used, then those with
+    the most items, then the newest. A note names the other settings.
     """
     benchmarks = sorted({place.job.benchmark for place in board})
     return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
 
 
 def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> RankingTable:
-    tasks = {place.job.benchmark: _commonest(group, place.job.benchmark) for place in group}
+    names = sorted({place.job.benchmark for place in group})
+    tasks = {name: _main_task([place for place in group if place.job.benchmark == name]) for name in names}
     chosen = [place for place in group if place.task == tasks[place.job.benchmark] and place.headline is not None]
     rows, missing = [], []
     for one in _rows_by_provider(chosen):
@@ -267,16 +291,39 @@ def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> Ran
         title=f"overall: mean over {', '.join(benchmarks)} | {_models_title(group[0])}",
         tasks=tuple(sorted(tasks.values())),
         standings=tuple(sorted(rows, key=_rank)),
-        notes=("the mean of the headline metrics of all benchmarks, each with the same weight", *missing),
+        notes=(
+            "the mean of the headline metrics of all benchmarks, each with the same weight",
+            *missing,
+            *_left_out(group, tasks),
+            *_unknown_settings(chosen),
+        ),
     )
 
 
-def _commonest(group: Sequence[RankedJob], benchmark: str) -> str:
-    counts: dict[str, int] = {}
-    for place in group:
-        if place.job.benchmark == benchmark:
-            counts[place.task] = counts.get(place.task, 0) + 1
-    return min(counts, key=lambda task: (-counts[task], task))
+def _main_task(places: Sequence[RankedJob]) -> str:
+    """Return the task with the most providers, then the most items, then the newest job."""
+
+    def rank(task: str) -> tuple[int, int, float, str]:
+        jobs = [place.job for place in places if place.task == task]
+        newest = max(job.created_at for job in jobs)
+        return -len({job.provider for job in jobs}), -max(job.n_planned for job in jobs), -newest.timestamp(), task
+
+    return min({place.task for place in places}, key=rank)
+
+
+def _left_out(group: Sequence[RankedJob], tasks: Mapping[str, str]) -> Iterator[str]:
+    """Yield a note for each benchmark that has results with other settings than those in the table."""
+    titles = distinct_texts(group, column_title)
+    for name, used in tasks.items():
+        others = sorted({titles[place.task] for place in group if place.job.benchmark == name and place.task != used})
+        if others:
+            yield f"only {titles[used]} is used, not {', '.join(others)} (see --view provider)"
+
+
+def _unknown_settings(group: Sequence[RankedJob]) -> tuple[str, ...]:
+    found = sorted({place.job.run_id for place in group if UNKNOWN in map(str, place.settings.values())})
+    shown = ", ".join(found[:SHOWN_RUNS]) + (" ..." if len(found) > SHOWN_RUNS else "")
+    return (f"not all settings of {shown} are known: read the journals with bench results --rebuild",) if found else ()
 
 
 VIEWS: Mapping[str, Callable[[Sequence[RankedJob]], list[RankingTable]]] = {
@@ -291,10 +338,46 @@ VIEWS: Mapping[str, Callable[[Sequence[RankedJob]], list[RankingTable]]] = {
 def _task_title(place: RankedJob) -> str:
     job = place.job
     parts = [f"{job.benchmark} {job.benchmark_version}", f"k={job.data.get('k')}", f"track {job.track}"]
-    selection = job.data.get("selection")
-    if isinstance(selection, Mapping) and selection:
-        parts.append(", ".join(f"{name}={value}" for name, value in selection.items()))
-    return " | ".join(parts)
+    return " | ".join([*parts, *_selection_text(place)])
+
+
+def column_title(place: RankedJob) -> str:
+    """Return the title of a column that shows the headline metric of one benchmark with its settings."""
+    metric = place.headline.metric if place.headline else "no metric"
+    return " ".join([place.job.benchmark, f"k={place.job.data.get('k')}", *_selection_text(place), metric])
+
+
+def _selection_text(place: RankedJob) -> list[str]:
+    """Return the selection as text; [] if all items are selected."""
+    selection = place.job.data.get("selection")
+    found = selection if isinstance(selection, Mapping) else {}
+    return [", ".join(f"{name}={value}" for name, value in found.items())] if found else []
+
+
+def distinct_texts(places: Sequence[RankedJob], text: Callable[[RankedJob], str]) -> dict[str, str]:
+    """Return task -> the text of its jobs. Equal texts of different tasks are followed by the settings that differ."""
+    tasks = {place.task: place for place in places}
+    texts = {task: text(place) for task, place in tasks.items()}
+    alike: dict[str, list[RankedJob]] = {}
+    for task, place in tasks.items():
+        alike.setdefault(texts[task], []).append(place)
+    for task, place in tasks.items():
+        others = [other.settings for other in alike[texts[task]]]
+        differing = [
+            f"{name.replace('_', ' ')} {_short(value)}"
+            for name, value in place.settings.items()
+            if any(other[name] != value for other in others)
+        ]
+        texts[task] = " | ".join([texts[task], *differing])
+    return texts
+
+
+def _short(value: object) -> str:
+    """Format a setting: a hash for a map, the first characters of a hash, other values as they are."""
+    if isinstance(value, Mapping):
+        value = sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+    text = "none" if value is None else str(value)
+    return text[:SHOWN_DIGEST] if HASH.fullmatch(text) else text
 
 
 def _models_title(place: RankedJob) -> str:
