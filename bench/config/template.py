@@ -151,6 +151,17 @@ class Join:
         return self.separator.join(render_turn(part) if isinstance(part, Turn) else text_of(part) for part in parts)
 
 
+def _part_texts(value: object) -> object:
+    """Return the texts of a list of message parts. A part is a text, or an object with a text in its field ``text``.
+
+    Other parts, such as pictures, are left out. A value that is not a list is returned unchanged.
+    """
+    if not isinstance(value, list | tuple):
+        return value
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in value]
+    return [text for text in texts if isinstance(text, str)]
+
+
 def _default(argument: str | None) -> Filter:
     return lambda value: (argument or "") if value is None or value == "" else value
 
@@ -206,6 +217,7 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
     "lower": _without_argument(lambda value: text_of(value).lower()),
     "truncate": _truncate,
     "default": _default,
+    "texts": _without_argument(_part_texts),
     "join": lambda argument: Join("\n" if argument is None else argument),
     "match": _match,
     "letter": _letter,

@@ -12,7 +12,8 @@ from tests.rows import each_row
 
 NAMES = ("question", "answer", "metadata.*")
 FILTERS = (
-    "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, join, match, letter"
+    "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, texts, join, match, "
+    "letter"
 )
 KNOWN = "known names: answer, metadata.*, question"
 

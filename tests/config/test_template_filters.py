@@ -98,6 +98,8 @@ def test_text_of_converts_each_type_of_value(value: object, text: str) -> None:
         ("join", " / ", TURNS, "user: hi\nthere / Ann: yo [shares a dog] / "),
         ("join", ", ", "alone", "alone"),
         ("join", "", [], ""),
+        ("texts", None, ["a ", {"type": "bold", "text": "b"}, {"type": "image", "url": "x"}, None], ["a ", "b"]),
+        ("texts", None, "alone", "alone"),
     ],
 )
 def test_each_filter_converts_its_value(name: str, argument: str | None, value: object, expected: object) -> None:

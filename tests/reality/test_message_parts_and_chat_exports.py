@@ -93,7 +93,29 @@ def test_a_telegram_export_keeps_bold_words_and_names(bench: Bench, tmp_path: Pa
          "text_entities": [{"type": "plain", "text": "Thanks!"}]},
     ]}  # fmt: skip
     write(tmp_path / "data", {"result.json": chat, "questions.json": [{**QUESTION, "evidence": [2]}]})
-    assert [one["content"] for one in memories(bench, "data")] == ["Nora The code is 4711", "Karl Thanks!"]
+    assert [one["content"] for one in memories(bench, "data")] == ["Nora: The code is 4711", "Karl: Thanks!"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_telegram_export_without_text_entities_keeps_every_text(bench: Bench, tmp_path: Path, first: int) -> None:
+    texts = ["The code is 4711.", ["The ", {"type": "bold", "text": "key"}, " is blue."], ""]
+    people = [{"from": "Nora"}, {"from": "Karl"}, {"from": "Nora", "photo": "p.jpg"}, {"actor": "Nora"}]
+    sent = [{"id": 7 + at, "date": f"2024-03-02T09:15:0{at}", "text": text, **who}
+            for at, (text, who) in enumerate(zip([*texts, ""], people, strict=True))]  # fmt: skip
+    chat = {"name": "Nora", "id": 5, "messages": [sent[first], *sent[:first], *sent[first + 1 :]]}
+    write(tmp_path / "data", {"result.json": chat, "questions.json": [{**QUESTION, "evidence": [7]}]})
+    assert {one["content"] for one in memories(bench, "data")} == {"Nora: The code is 4711.", "Karl: The key is blue."}
+    assert "2 turns are blank" in bench("validate", "configs/benchmarks/sheds.yaml").stderr
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_message_is_read_as_a_text_or_as_parts(bench: Bench, tmp_path: Path, order: int) -> None:
+    parts = [{"type": "text", "text": "It is"}, {"type": "image_url", "image_url": {"url": "x"}},
+             {"type": "text", "text": "blue."}]  # fmt: skip
+    sent = [{"role": "user", "content": "The code is 4711."}, {"role": "assistant", "content": parts}]
+    write(tmp_path / "data", {"d.json": [{**QUESTION, "messages": sent[::order]}]})
+    shown = ["user: The code is 4711.", "assistant: It is\nblue."]
+    assert [one["content"] for one in memories(bench, "data/d.json")] == shown[::order]
 
 
 def test_a_chatgpt_export_has_dates_and_its_branches_are_noted(bench: Bench, tmp_path: Path) -> None:

@@ -25,10 +25,11 @@ from bench.datasets.draft.config_guess import (
     field_name,
     first_field,
     is_date,
+    list_or_empty,
     merged_fields,
 )
 from bench.datasets.draft.turn_paths import SPEAKER_FIELDS
-from bench.datasets.rows.row_values import scalar_text
+from bench.datasets.rows.row_values import scalar_text, value_of
 
 SPEAKER_NAMES = (*(name for name in SPEAKER_FIELDS if name != "author"), "title", "author", "name")
 INNER_SPEAKER_NAMES = ("role", "name", "speaker")
@@ -76,11 +77,6 @@ class TurnGuess:
         words = self._text_field(turn, who)
         if words is None:
             return {}
-        if who is not None and not who.startswith("$") and any(one.get(who) is None for one in self.turns):
-            words = f"${{{words}}}" if not words.startswith('"') else json.loads(words)
-            words = words if not words.startswith("$.") else f"${{{words}}}"
-            words = json.dumps(f"${{{who}|default:''}} {words}")
-            who = key = None
         date = self.date
         ids = self.id_field = self._id(turn)
         caption = first_field(turn, ("blip_caption", "caption"), str)
@@ -90,7 +86,10 @@ class TurnGuess:
             words = f"[{words}, $]"
         parts = {"content": words if words.startswith(('"', "[")) else field_name(words)}
         if who is not None and key is not None:
-            parts[key] = who if who.startswith("$") else field_name(who)
+            named = value_of(who)
+            lacking = self.texts or any(named is None or named.get(one) is None for one in self.turns)
+            optional = json.dumps(f"${{{who}|default:''}}", ensure_ascii=False)
+            parts[key] = optional if lacking else who if who.startswith("$") else field_name(who)
         if ids is not None:
             parts["dialogId" if ids == "dia_id" else "id"] = ids if ids.startswith('"') else field_name(ids)
         if date is not None:
@@ -110,7 +109,8 @@ class TurnGuess:
         texts = {name: one for name, one in texts.items() if name != "title" or who != "title"}
         if (named := first_field(turn, TEXT_NAMES, str)) is not None and turn[named]:
             self._note_unread_texts([name for name in texts if name != named])
-            return named
+            parts = any(isinstance(one.get(named), list) for one in self.turns)
+            return _joined_parts(named, self.turns) if parts else named
         if (nested := _nested_text(turn, self.turns)) is not None:
             return nested
         if len(texts) > 1 and (who is None or who == "title") and not first_field(turn, TEXT_NAMES, str):
@@ -217,7 +217,17 @@ def _nested_text(turn: Row, turns: Sequence[Row]) -> str | None:
         if isinstance(part, list) and any(
             isinstance(one, Mapping) and isinstance(one.get("text"), str) for one in part
         ):
-            default = "default:''|" if any(not one.get(name) for one in turns) else ""
-            joined = "join:''" if name == "text_entities" else "join"
-            return json.dumps(f"${{$.{name}[*].text|{default}{joined}}}")
+            return _joined_parts(name, turns)
     return None
+
+
+def _joined_parts(name: str, turns: Sequence[Row]) -> str:
+    """Return a quoted template for a field that contains a text in some turns, and a list of parts in others.
+
+    Parts that are fragments of one text, as in a Telegram export, are joined without a separator.
+    """
+    default = "default:''|" if any(one.get(name) is None for one in turns) else ""
+    parts = [part for one in turns for part in list_or_empty(one.get(name))]
+    fragments = name == "text_entities" or any(isinstance(part, str) for part in parts)
+    joined = "join:''" if fragments else "join"
+    return json.dumps(f"${{{name}|{default}texts|{joined}}}")
