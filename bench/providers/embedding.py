@@ -2,15 +2,15 @@
 
 ``context.embedder`` is the embedding model that the config names under ``client_embeddings``; it is already open::
 
-    vectors = ProviderEmbedder.from_config(config, context.embedder)
-    await vectors.documents(["Ana lives in Lisbon."])
+    embedder = required_embedder(config, context.embedder)
+    await embedder.embed(["Ana lives in Lisbon."], kind="document")
+    await question_vector(embedder, "Where does Ana live?")
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bench.errors import ConfigError
@@ -22,34 +22,24 @@ if TYPE_CHECKING:
 Vector = tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderEmbedder:
-    """An embedder for the stored texts and the questions of one provider."""
+def required_embedder(config: ProviderConfig, embedder: Embedder | None) -> Embedder:
+    """Return the embedding model that a provider needs.
 
-    embedder: Embedder
+    Raises:
+        ConfigError: ``embedder`` is None.
+    """
+    if embedder is None:
+        raise ConfigError(
+            f"{config.name} needs an embedding model",
+            where=config.place("client_embeddings"),
+            hint='name an embedding model with --embedding-model or in "client_embeddings"',
+        )
+    return embedder
 
-    @classmethod
-    def from_config(cls, config: ProviderConfig, embedder: Embedder | None) -> ProviderEmbedder:
-        """Create the object from an embedder that is already open.
 
-        Raises:
-            ConfigError: ``embedder`` is None.
-        """
-        if embedder is None:
-            raise ConfigError(
-                f"{config.name} needs an embedding model",
-                where=config.place("client_embeddings"),
-                hint='name an embedding model with --embedding-model or in "client_embeddings"',
-            )
-        return cls(embedder)
-
-    async def documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed texts that will be stored; return their vectors in the same order."""
-        return await self.embedder.embed(texts, kind="document")
-
-    async def query(self, text: str) -> Vector:
-        """Embed a question; return its vector."""
-        return (await self.embedder.embed([text], kind="query"))[0]
+async def question_vector(embedder: Embedder, question: str) -> Vector:
+    """Embed one question."""
+    return (await embedder.embed([question], kind="query"))[0]
 
 
 def normalized(vector: Sequence[float]) -> Vector:

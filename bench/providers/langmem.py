@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from bench.config.file import ConfigModel
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
-from bench.providers.embedding import ProviderEmbedder
+from bench.providers.embedding import required_embedder
 from bench.providers.protocol import ProviderContext, Waiting
 from bench.scalars import instant, number
 
@@ -42,13 +42,13 @@ class LangMem:
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         local_of(config, LangMemLocal)
-        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
+        self._embedder = required_embedder(config, context.embedder)
         settings = config.client_embeddings
         size = settings.dimensions if settings else None  # required by the type; this store takes any length
         self._store: Any = InMemoryStore(index={"dims": size or 0, "embed": self._embed, "fields": [CONTENT]})
 
     async def _embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [list(vector) for vector in await self._vectors.documents(texts)]
+        return [list(vector) for vector in await self._embedder.embed(texts, kind="document")]
 
     async def __aenter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ from bench.config.file import ConfigModel
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
-from bench.providers.embedding import ProviderEmbedder
+from bench.providers.embedding import question_vector, required_embedder
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.postgres import Connection, Database, json_body, storable, vector_literal
 from bench.providers.protocol import Durability, OnUnknown, ProviderContext, Waiting
@@ -55,7 +55,7 @@ class Pgvector:
         self._http = context.http
         self._endpoints = endpoints_of(config)
         self._local = local_of(config, PgvectorLocal)
-        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
+        self._embedder = required_embedder(config, context.embedder)
         self._database = Database.resolve(config.name, self._local.url, context, where=config.place("local", "url"))
         self._dimensions = config.client_embeddings.dimensions if config.client_embeddings else None
         if self._local.index == "hnsw" and self._dimensions is None:
@@ -79,7 +79,7 @@ class Pgvector:
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Embed the memories, and store them in one transaction."""
-        vectors = await self._vectors.documents([memory.content for memory in memories])
+        vectors = await self._embedder.embed([memory.content for memory in memories], kind="document")
         rows = [
             (space.namespace, memory.id, storable(memory.content), json_body(_metadata(memory)), vector_literal(vector))
             for memory, vector in zip(memories, vectors, strict=True)
@@ -99,7 +99,7 @@ class Pgvector:
         """
         if not query.text.strip():
             return Found(requested=query.k)
-        wanted = vector_literal(query.embedding or await self._vectors.query(query.text))
+        wanted = vector_literal(query.embedding or await question_vector(self._embedder, query.text))
         sql = self._sized("search_index") if self._local.index == "hnsw" else SQL["search"]
         hits = await self._hits("search", sql, {"wanted": wanted, "ns": space.namespace, "k": query.k})
         return Found(hits=hits, requested=query.k, returned=len(hits))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bench.model import Hit, Ingested, Memory, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
 from bench.providers.builtin.store import NamespaceFile, StoredMemory
-from bench.providers.embedding import ProviderEmbedder, normalized
+from bench.providers.embedding import normalized, question_vector, required_embedder
 from bench.providers.protocol import ProviderContext
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ class Vector(BuiltInProvider):
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         super().__init__(config, context)
-        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
+        self._embedder = required_embedder(config, context.embedder)
         self._read: dict[str, list[tuple[StoredMemory, array[float]]]] = {}
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Embed the memories, and store them with their vectors."""
-        vectors = await self._vectors.documents([memory.content for memory in memories])
+        vectors = await self._embedder.embed([memory.content for memory in memories], kind="document")
         packed = [array("f", normalized(vector)).tobytes() for vector in vectors]
         async with self.stores.open(space.namespace) as store:
             await store.put(memories, packed)
@@ -50,7 +50,7 @@ class Vector(BuiltInProvider):
         """
         if not query.text.strip():
             return []
-        wanted = array("f", normalized(query.embedding or await self._vectors.query(query.text)))
+        wanted = array("f", normalized(query.embedding or await question_vector(self._embedder, query.text)))
         rows = await self._rows(space.namespace, store)
         scored = sorted(((sum(map(mul, wanted, vector)), row) for row, vector in rows), key=lambda pair: -pair[0])
         return [row.hit(score) for score, row in scored[: query.k]]

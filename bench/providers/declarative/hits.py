@@ -18,13 +18,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider.calls import SearchCall, SearchResponse
-from bench.model import MORE_HITS, PAGE_REPEATED, SCORES_MISSING, UNREADABLE, WARNED, Found, Hit, Query, Space
+from bench.model import MORE_HITS, PAGE_REPEATED, SCORES_MISSING, UNREADABLE, WARNED, Embedder, Found, Hit, Query, Space
 from bench.providers.declarative.remarks import explain_empty, remarks, warning
 from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact, json_type, reports_more
 from bench.providers.declarative.sources import RowMarks, SentIds, SourceMapper
 from bench.providers.declarative.variables import MemoryFormat, space_variables
-from bench.providers.embedding import ProviderEmbedder
+from bench.providers.embedding import question_vector
 from bench.providers.protocol import Capabilities, within_limits
 from bench.scalars import instant, number
 
@@ -311,7 +311,7 @@ class SearchOperation:
     call: CompiledCall
     reader: HitReader
     memory_format: MemoryFormat
-    embedder: ProviderEmbedder | None
+    embedder: Embedder | None
     constants: Mapping[str, str]
     capabilities: Capabilities
     paging: Paging
@@ -326,7 +326,7 @@ class SearchOperation:
         config: ProviderConfig,
         search: SearchCall,
         memory_format: MemoryFormat,
-        embedder: ProviderEmbedder | None,
+        embedder: Embedder | None,
     ) -> SearchOperation:
         """Compile the search call of a config."""
         return cls(
@@ -345,7 +345,7 @@ class SearchOperation:
     async def search(self, space: Space, query: Query) -> Found:
         """Search, and return at most k hits. ``returned`` counts the hits before this cut."""
         sent, flags = within_limits(query, self.capabilities)
-        embedding = query.embedding or (await self.embedder.query(query.text) if self.embedder else None)
+        embedding = query.embedding or (await question_vector(self.embedder, query.text) if self.embedder else None)
         values = space_variables(space, self.constants, session_scoped=self.memory_format.session_scoped)
         values |= self.memory_format.query_variables(sent, embedding=embedding)
         hits, page_flags, replied = await self._read_pages(space, values, sent.k)

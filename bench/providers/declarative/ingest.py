@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.calls import AddCall, AddResponse, IdMap, Partial
 from bench.errors import MappingError, Rejected
-from bench.model import Ingested, Memory, Space
+from bench.model import Embedder, Ingested, Memory, Space
 from bench.providers.declarative.request import CompiledCall, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact
 from bench.providers.declarative.sources import content_hash
 from bench.providers.declarative.variables import HASHES, LOST, SENT, STORED, MemoryFormat, memory_uuid, space_variables
-from bench.providers.embedding import ProviderEmbedder
 from bench.providers.protocol import merge_captures
 from bench.visible import counted
 
@@ -147,7 +146,7 @@ class AddOperation:
     reader: AddResponseReader
     failures: PartialFailures | None
     memory_format: MemoryFormat
-    embedder: ProviderEmbedder | None
+    embedder: Embedder | None
     constants: Mapping[str, str]
     max_bytes: int | None
     hashes: bool
@@ -160,7 +159,7 @@ class AddOperation:
         key: str,
         *,
         memory_format: MemoryFormat,
-        embedder: ProviderEmbedder | None,
+        embedder: Embedder | None,
         max_bytes: int | None,
         hashes: bool,
     ) -> AddOperation:
@@ -188,7 +187,9 @@ class AddOperation:
             Rejected: a memory is too large for the service; nothing was sent.
         """
         self._require_small(memories)
-        embeddings = await self.embedder.documents([memory.content for memory in memories]) if self.embedder else []
+        embeddings = []
+        if self.embedder:
+            embeddings = await self.embedder.embed([memory.content for memory in memories], kind="document")
         values = space_variables(space, self.constants, session_scoped=self.memory_format.session_scoped)
         values |= self.memory_format.batch_variables(space, memories, embeddings)
         answers, captures = await run_steps(self.steps, values)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from bench.errors import ConfigError
-from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.model import Embedder, Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.batching import with_split_rule
 from bench.providers.declarative.clear import ClearOperation
 from bench.providers.declarative.hits import HitReader, SearchOperation
@@ -23,7 +23,7 @@ from bench.providers.declarative.response import ResponsePath, compact, may_be_a
 from bench.providers.declarative.setup import SetupOperation
 from bench.providers.declarative.status_poller import StatusPoller, read_count, wait_rule
 from bench.providers.declarative.variables import MemoryFormat, space_variables
-from bench.providers.embedding import ProviderEmbedder
+from bench.providers.embedding import required_embedder
 from bench.providers.protocol import (
     AtLeast,
     Batching,
@@ -63,10 +63,10 @@ class Declarative:
             session_scoped=config.scoping.strategy == "sessionId",
         )
         self._connection = ProviderConnection.from_config(config, context, _channel(config, context))
-        embedder = ProviderEmbedder.from_config(config, context.embedder) if config.client_embeddings else None
+        embedder = required_embedder(config, context.embedder) if config.client_embeddings else None
         self._compile(config.endpoints, embedder)
 
-    def _compile(self, endpoints: Endpoints, embedder: ProviderEmbedder | None) -> None:
+    def _compile(self, endpoints: Endpoints, embedder: Embedder | None) -> None:
         connection, config = self._connection, self.config
         self._search_operation = SearchOperation.compile(
             connection, config, endpoints.search, self._memory_format, embedder

@@ -18,9 +18,10 @@ from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.body import Node, Scope
 from bench.config.provider.calls import Existing, SetupCall
 from bench.errors import NotCleared
+from bench.model import Embedder
 from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, reports_more
-from bench.providers.embedding import ProviderEmbedder
+from bench.providers.embedding import question_vector
 from bench.providers.protocol import merge_captures
 
 if TYPE_CHECKING:
@@ -90,11 +91,11 @@ class SetupOperation:
 
     calls: tuple[tuple[CompiledCall, ExistingProbe | None], ...]
     dimensions: int | None
-    embedder: ProviderEmbedder | None
+    embedder: Embedder | None
 
     @classmethod
     def compile(
-        cls, connection: ProviderConnection, config: ProviderConfig, embedder: ProviderEmbedder | None
+        cls, connection: ProviderConnection, config: ProviderConfig, embedder: Embedder | None
     ) -> SetupOperation:
         """Compile every call of the ``setup`` section."""
         settings = config.client_embeddings
@@ -152,7 +153,7 @@ class SetupOperation:
             return {}
         if self.dimensions is not None or self.embedder is None:
             return {"dimensions": self.dimensions}
-        return {"dimensions": len(await self.embedder.query(SAMPLE_TEXT))}
+        return {"dimensions": len(await question_vector(self.embedder, SAMPLE_TEXT))}
 
 
 def _compile_call(connection: ProviderConnection, call: SetupCall) -> tuple[CompiledCall, ExistingProbe | None]:

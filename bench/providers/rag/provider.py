@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -19,7 +20,7 @@ import anyio
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
 from bench.providers.adapters import local_of
-from bench.providers.embedding import ProviderEmbedder
+from bench.providers.embedding import question_vector, required_embedder
 from bench.providers.protocol import Durability, ProviderContext, Waiting
 from bench.providers.rag.chunks import bm25, chunks, rank_fusion, ranked, scaled, weighted_sum
 from bench.providers.rag.index import ChunkIndex, FileIndex, Piece, Similarities
@@ -49,7 +50,7 @@ class Rag:
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         self.wait = Waiting()
         self.local = local_of(config, RagLocal)
-        self._vectors = ProviderEmbedder.from_config(config, context.embedder)
+        self._embedder = required_embedder(config, context.embedder)
         self._config = config
         self._context = context
         self._index = index = self._opened_index()
@@ -107,7 +108,7 @@ class Rag:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories}, captures=captures)
 
     async def _pieces(self, memory: Memory) -> list[Piece]:
-        texts = await chunks(memory.content, self.local.chunking, self._vectors.documents)
+        texts = await chunks(memory.content, self.local.chunking, partial(self._embedder.embed, kind="document"))
         plain = [
             Piece(
                 id=f"{memory.id}#{number}",
@@ -150,7 +151,7 @@ class Rag:
 
     async def _embedded(self, pieces: Sequence[Piece]) -> list[Piece]:
         texts = [text for piece in pieces for text in (piece.indexed, *piece.questions)]
-        vectors = iter(await self._vectors.documents(texts) if texts else [])
+        vectors = iter(await self._embedder.embed(texts, kind="document") if texts else [])
         return [
             replace(piece, vector=next(vectors), question_vectors=tuple(next(vectors) for _ in piece.questions))
             for piece in pieces
@@ -165,7 +166,7 @@ class Rag:
         pieces = await self._index.pieces(space.namespace)
         if not query.text.strip() or not pieces:
             return Found(requested=query.k)
-        vector = query.embedding or await self._vectors.query(query.text)
+        vector = query.embedding or await question_vector(self._embedder, query.text)
         scores = self._scores(query.text, pieces, await self._index.similarities(space.namespace, vector))
         most = min(query.k, self.local.retrieval.max_results or query.k)
         hits = tuple(_hit(pieces[key], scores[key]) for key in ranked(scores)[:most])
