@@ -111,7 +111,7 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
         _bound.reset(self._token)
 
 
-def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
+def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None) -> None:
     """Send events to stderr, and to ``log_file`` if it is given. Call this once per process.
 
     Stderr gets warnings and errors. With ``verbose`` it gets all events, and with ``quiet`` only errors.
@@ -129,7 +129,7 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
     _configure_structlog()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
-    renderer = structlog.dev.ConsoleRenderer(colors=color)
+    renderer = structlog.dev.ConsoleRenderer(colors=False)
     console.setFormatter(_formatter(renderer if verbose else _without_traceback(renderer)))
     close()
     _attach(console)

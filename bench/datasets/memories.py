@@ -6,7 +6,7 @@ Example::
     first.memory.content, first.sessions, first.turns
     level = evidence_level(config, unit="session", turn_evidence=True)     # "session"
     gold_ids(item, level), ids_at_level([first], level)     # the ids of an item's evidence, and of a memory
-    ranked_ids([[first], [second]], level=level, unit="session", k=10)     # the ids of each hit, for metrics
+    ranked_ids([[first], [second]], level=level, unit="session")     # the ids of each hit, for metrics
 
 The benchmark sets what one memory is (turn, session or corpus) and how its text is written. A provider's config can
 replace these settings for its own jobs. All ids in this module are ids of the dataset, which are never sent to a
@@ -312,18 +312,16 @@ def ids_at_level(memories: Iterable[RenderedMemory], level: Level) -> tuple[str,
     return tuple(dict.fromkeys(ids))
 
 
-def ranked_ids(
-    hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit, k: int | None = None
-) -> list[tuple[str, ...]]:
-    """Return the ids of each of the first ``k`` hits, in the provider's order: ids of turns or of sessions.
+def ranked_ids(hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit) -> list[tuple[str, ...]]:
+    """Return the ids of each hit, in the provider's order: ids of turns or of sessions.
 
     A hit without a known memory has no ids. If memories are turns but sessions are counted, only the first hit of each
-    session is kept, and ``k`` counts the kept hits.
+    session is kept.
     """
     slots = [ids_at_level(sources, level) for sources in hits]
     if unit == "turn" and level == "session":
-        slots = list(_first_occurrences(slots))
-    return slots if k is None else slots[:k]
+        return list(_first_occurrences(slots))
+    return slots
 
 
 def _first_occurrences(slots: Iterable[tuple[str, ...]]) -> Iterable[tuple[str, ...]]:

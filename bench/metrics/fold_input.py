@@ -214,9 +214,9 @@ class FoldTable:
         if count:
             self._cell((labels, None)).count += count
 
-    def add_reason(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
-        """Record that retrieval metrics do not apply to ``count`` rows for this reason; no row is added."""
-        self._cell((labels, state)).reasons[reason] += count
+    def add_reason(self, labels: Labels, state: str, reason: str) -> None:
+        """Record that retrieval metrics do not apply to a row for this reason; no row is added."""
+        self._cell((labels, state)).reasons[reason] += 1
 
     def cells(self) -> list[FoldCell]:
         """Return all cells, sorted by labels and state."""

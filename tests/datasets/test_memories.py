@@ -123,11 +123,11 @@ def test_ids_at_level_maps_hits_to_sessions_or_turns(chat) -> None:
     assert gold_ids(dataset.item("q1"), "session") == ("s1",)
 
 
-def test_turn_hits_are_grouped_by_session_before_the_cut_at_k(chat) -> None:
+def test_turn_hits_are_grouped_by_session_(chat) -> None:
     glue, bike, nice = chat(row()).memories("q1", unit="turn")
     hits = [[bike], [], [nice], [glue]]
-    assert ranked_ids(hits, level="session", unit="turn", k=3) == [("s1",), (), ("s2",)]
-    assert ranked_ids(hits, level="turn", unit="turn", k=3) == [("s1#1",), (), ("s1#2",)]
+    assert ranked_ids(hits, level="session", unit="turn") == [("s1",), (), ("s2",)]
+    assert ranked_ids(hits, level="turn", unit="turn") == [("s1#1",), (), ("s1#2",), ("s2#1",)]
 
 
 def test_an_abstention_item_has_no_gold_unless_score_retrieval_is_set(chat) -> None:

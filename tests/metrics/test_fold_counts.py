@@ -243,7 +243,8 @@ def test_lacks_reports_whether_a_finished_row_has_no_value() -> None:
 def test_add_reason_counts_reasons_after_the_rows_were_added() -> None:
     pool = FoldTable(1)
     alike(pool, ["c"] * 3, [1.0, math.nan, math.nan])
-    pool.add_reason(A, "correct", "no_evidence", 2)
+    for _ in range(2):
+        pool.add_reason(A, "correct", "no_evidence")
     assert fold(opened("mrr"), pool)["mrr"].excluded_reasons == {"no_evidence": 2}
 
 
