@@ -276,8 +276,5 @@ def _plain(column: str | bytes | None) -> str | bytes | None:
 
 
 def _digest(*columns: object) -> str:
-    return blake2b(json.dumps([_hexed(column) for column in columns]).encode(), digest_size=16).hexdigest()
-
-
-def _hexed(column: object) -> object:
-    return column.hex() if isinstance(column, bytes) else column
+    texts = [column.hex() if isinstance(column, bytes) else column for column in columns]
+    return blake2b(json.dumps(texts).encode(), digest_size=16).hexdigest()

@@ -315,13 +315,10 @@ async def _recheck(run: RunContext, lane: OpenLane, reused: Mapping[str, object]
     names = [name for name in lane.corpus_ids if lane.is_unsearched(name)]
     rows = {name: await run.journal.corpus(lane.key, name) for name in names}
     different = changes({"upstream": reused.get("upstream")}, {"upstream": await _upstream(lane)})
-    different += await _compare_contents(lane, {name: some for name, some in rows.items() if _is_reused(some)}, run_id)
+    from_build = {name: some for name, some in rows.items() if CorpusState.of(some).reused_from}
+    different += await _compare_contents(lane, from_build, run_id)
     if different:
         raise _mismatch(lane, run_id, build, different)
-
-
-def _is_reused(rows: Sequence[CorpusRow]) -> bool:
-    return bool(CorpusState.of(rows).reused_from)
 
 
 # ----------------------------------------------------------------- taking over
