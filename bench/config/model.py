@@ -189,6 +189,13 @@ def read_model_file(path: Path) -> ModelFile:
     return model
 
 
+def context_window(name: str, files: Mapping[str, ModelFile]) -> int | None:
+    """Return the setting ``context`` of a model such as ``vllm/qwen3-8b``; None if it is not set."""
+    prefix, _, model = name.partition("/")
+    settings = files[prefix].models.get(model) if prefix in files else None
+    return None if settings is None else settings.context
+
+
 def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSettings]) -> dict[str, ModelFile]:
     """Return the model files with the model settings of a run added.
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from bench.config.catalog import Catalog
-from bench.config.model import ModelFile, read_model_file, with_settings
+from bench.config.model import ModelFile, context_window, read_model_file, with_settings
 from bench.config.run import RunRequest
 from bench.datasets import CoverageGap, evidence_level, open_benchmark, require_coverage
 from bench.errors import ConfigError, UsageError
@@ -29,6 +29,7 @@ from bench.plan.cost_estimate import check_prices, page_notes, tiny_prices, unus
 from bench.plan.crash_cost import crash_notes
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
+from bench.plan.model_settings import answer_tokens
 from bench.plan.plugins import Installed, refuse_duplicates
 from bench.plan.provider import choose, label_at_cutoff
 from bench.plan.ranges import Ranges, ranges_of
@@ -36,6 +37,7 @@ from bench.plan.shared_builds import with_shared_builds
 from bench.plan.validity import same_family_note
 from bench.scalars import Json
 from bench.settings import Environment
+from bench.tokens import count_tokens
 from bench.version import __version__, distribution_version
 from bench.visible import counted
 
@@ -73,6 +75,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     running = [lane for lane in lanes if lane.skipped is None]
     refuse_duplicates(lanes, files, installed)
     _check_models(running, environment, files)
+    _check_context_room(running, request, files)
     _check_rates(lanes, request)
     check_prices(catalog, request.prices, files)
     _check_single_namespace(running, request)
@@ -216,6 +219,22 @@ def _check_models(running: Sequence[Lane], environment: Environment, files: dict
                 raise
             other = "or use --embedding-model local/bge-small-en-v1.5, which needs no key"
             raise ConfigError(error.message, where=error.where, hint=f"{error.hint}; {other}") from error
+
+
+def _check_context_room(running: Sequence[Lane], request: RunRequest, files: Mapping[str, ModelFile]) -> None:
+    """Raise UsageError if the context window of an answering model is too small for a prompt with memories."""
+    for lane in running:
+        limit = answer_tokens(lane.benchmark, request)
+        templates = [one.template for one in lane.benchmark.prompts.answers.values()]
+        sizes = [count_tokens(one.text) for one in templates if "retrievedContext" in one.names]
+        for name in lane.answering_models if sizes else ():
+            size, fixed = context_window(name, files), min(sizes)
+            if size is not None and size <= limit + fixed:
+                raise UsageError(
+                    f"the context of {name} ({size} tokens) has no room for memories: the answer can have {limit} "
+                    f"tokens, and the prompt of {lane.benchmark.name} has {fixed} tokens without them",
+                    hint="lower --max-answer-tokens, or correct the setting context of the model",
+                )
 
 
 def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:

@@ -155,6 +155,7 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
             for named in _counts_by_kind(answers, verdicts, "usage_unreadable")
         ),
         *_cut_prompt_notes(answers, verdicts),
+        *_cut_hit_notes(answers),
         *cached_notes(answers, verdicts),
         *_vendor_saving_notes(answers, verdicts),
     ]
@@ -252,6 +253,17 @@ def _cut_prompt_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[Flagge
             f"the judge's endpoint read only a part of the prompt of {counted(judged, 'item(|s)')}; {WINDOW_HINT}"
         )
     return found
+
+
+def _cut_hit_notes(answers: Sequence[FlaggedItems]) -> list[str]:
+    found = [one for one in answers if "hit_cut" in one.flags]
+    if not found:
+        return []
+    count, example = counted(_count(found, "hit_cut"), "answer(|s)"), min(one.item for one in found)
+    return [
+        f"the best memory did not fit into the prompt of {count} (such as {example}): only its beginning was sent, or "
+        "nothing; raise --context-budget, or lower --max-answer-tokens if the context of the model is small"
+    ]
 
 
 def _counts_by_kind(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems], flag: str) -> list[str]:

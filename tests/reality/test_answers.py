@@ -443,6 +443,24 @@ def test_a_prompt_is_cut_to_the_configured_context_of_the_model(serve: Serve, jo
     assert max(sent) <= 4 * 91
 
 
+def test_a_context_without_room_for_memories_is_refused_before_the_first_call(
+    serve: Serve, workspace: Path, bench: Bench
+) -> None:
+    stub = serve(completion("Pelle"), m={"context": 1024 + 20})
+    refused = bench("run", "--benchmarks", "mini", "--providers", "bm25", "--answering-model", "local/m", check=2)
+    assert "the context of local/m (1044 tokens) has no room for memories" in refused.stderr
+    assert "--max-answer-tokens" in refused.stderr and not stub.asked
+
+
+def test_a_memory_that_is_cut_is_noted_and_is_not_evidence_for_the_reader(serve: Serve, job: Job, bench: Bench) -> None:
+    serve(completion("wrong"))
+    found = job("--context-budget", "1")
+    assert note(found, "the best memory did not fit into the prompt of 4 answers")
+    assert all("hit_cut" in row["flags"] for row in found["rows"])
+    lost = json.loads(bench("failures", "r", "--json").stdout)
+    assert "answer_wrong" not in json.dumps(lost) and "below_cut" in json.dumps(lost)
+
+
 # ---------------------------------------------------------------------- settings of models
 
 

@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bench.config.file import fold_key
+from bench.config.model import context_window
 from bench.config.template import PromptTags
-from bench.engine.items.phase_results import AnswerResult, SearchResult, completion_without_secrets, flags_of
+from bench.engine.items.phase_results import HIT_CUT, AnswerResult, SearchResult, completion_without_secrets, flags_of
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
 from bench.metrics.answers.choices import lettered_options
@@ -42,6 +43,8 @@ class AnswerContext:
     texts: tuple[str, ...]
     """the text of each hit that is used, beginning with the best"""
     tokens: int
+    cut: bool = False
+    """True if only the beginning of the first hit is used"""
 
     @property
     def text(self) -> str:
@@ -61,7 +64,8 @@ def fill_context(hits: Sequence[Hit], *, budget_tokens: int, dated: bool) -> Ans
         if size > room:
             if texts:
                 break
-            text, size = cut_to_quarters(text, room), room
+            head = cut_to_quarters(text, room)
+            return AnswerContext(texts=(head,) if head else (), tokens=count_tokens(head), cut=True)
         room -= size + len(SEPARATOR)
         texts.append(text)
         if room <= 0:
@@ -106,10 +110,12 @@ async def answer_item(
     error = missing_answer_error(reply) or non_answer_error(reply, prompt=text, accepted=accepted)
     whole = benchmark.scoring.compares_whole
     flags = flags_of(reply, item, prompt=text, most=prompt.max_tokens, context=context.texts, exact=whole)
+    if context.cut:
+        flags = (*flags, HIT_CUT)
     return AnswerResult(
         reply=replace(reply, flags=flags) if flags else reply,
         failure=None if error is None else Failure.of(error),
-        context_hits=len(context.texts),
+        context_hits=0 if context.cut else len(context.texts),
         prompt=chosen.name,
         prompt_sha256=chosen.sha256,
         context_tokens=context.tokens,
@@ -138,13 +144,11 @@ def _budget(lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, it
     This is the budget of the benchmark, or less if the context window of the model is smaller.
     """
     own = lane.plan.benchmark.context_budget
-    prefix, _, name = model.partition("/")
-    file = lane.run.plan.model_files.get(prefix)
-    settings = file.models.get(name) if file is not None else None
-    if settings is None or settings.context is None:
+    size = context_window(model, lane.run.plan.model_files)
+    if size is None:
         return own
     rest = chosen.template.render(_prompt_values(chosen, corpus, item, AnswerContext(texts=(), tokens=0)))
-    return min(own, max(0, settings.context - max_tokens - count_tokens(rest)))
+    return min(own, max(0, size - max_tokens - count_tokens(rest)))
 
 
 def _prompt_values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:

@@ -144,6 +144,8 @@ CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no
 ``CUT``: at the token limit. ``REFUSED``: by a content filter. ``EMPTY``: without text. ``UNENDED``: without a stated
 reason. ``UNKNOWN``: for an unknown reason. ``AT_LIMIT``: normally, but with exactly the allowed number of tokens.
 """
+HIT_CUT = "hit_cut"
+"""flag of an answer whose prompt has no whole hit, but at most the beginning of the first one"""
 
 
 def flags_of(
@@ -194,6 +196,7 @@ class AnswerResult:
     reply: Completion
     """the answer without reasoning, with all flags of `flags_of`; after a resume without ``raw`` and ``reasoning``"""
     context_hits: int
+    """number of hits that are in the prompt as a whole"""
     prompt: str
     """name of the answer prompt: ``default``, or the question type for which the benchmark has a prompt"""
     prompt_sha256: str
