@@ -18,6 +18,7 @@ from bench.journal.records import ErrorCount
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold_input import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
+from bench.patterns import pattern
 from bench.plan.job_record import ModelNames
 from bench.report.cost_text import COST_HEAD, cost_rows, cost_sentence, share_text
 from bench.report.fold import JobReport, Report
@@ -390,9 +391,10 @@ def brief(value: float | None, unit: str | None = None) -> str:
     return two if two and (float(two) or not value) else number(value, unit)
 
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = pattern(r"(?![+-][0-9]+(?:[.,][0-9]+)?\Z)[=+\-@\t\r]")
+"""the beginning of a text that a spreadsheet would run as a formula; a number with a sign is not a formula"""
 
 
 def safe_row(cells: Iterable[object]) -> list[object]:
-    """Escape the cells of a CSV row that a spreadsheet would run as a formula."""
-    return [f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]
+    """Put an apostrophe before each text of a CSV row that a spreadsheet would run as a formula."""
+    return [f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell for cell in cells]

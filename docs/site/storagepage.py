@@ -36,7 +36,9 @@ ROWS = """\
 `bench export --format json` and `jsonl` write one object per item of a job, or one per repeat with `--epochs`.
 `results/RUN_ID/items.jsonl` has the same rows without the texts. `csv` and `parquet` have one column per scalar
 field and per metric. In these two formats, the columns for the models are `embedding_model`, `answering_model` and
-`judge_model`, the column for the error is `error_kind`, and `retrieved` and `evidence` are JSON text.
+`judge_model`, the column for the error is `error_kind`, and `retrieved` and `evidence` are JSON text. In `csv`, a text
+that a spreadsheet would run as a formula (it begins with `=`, `+`, `-` or `@`, and is not a number) has an apostrophe
+before it. The other formats have the unchanged text.
 
 Every duration is in whole microseconds, also if `bench results` shows it in milliseconds."""
 

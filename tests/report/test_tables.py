@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -89,10 +90,18 @@ def test_a_value_is_shown_with_its_interval_if_any() -> None:
 def test_csv_text_cells_are_never_formulas_and_numbers_stay_numbers(cells: list[object]) -> None:
     for before, after in zip(cells, safe_row(cells), strict=True):
         if isinstance(before, str):
-            assert isinstance(after, str) and not after.startswith(("=", "+", "-", "@", "\t", "\r"))
-            assert after in (before, f"'{before}")
+            assert isinstance(after, str) and after in (before, f"'{before}")
+            assert not after.startswith(("=", "+", "-", "@", "\t", "\r")) or math.isfinite(
+                float(after.replace(",", "."))
+            )
         else:
             assert after is before
+
+
+def test_a_number_with_a_sign_keeps_its_text_in_csv() -> None:
+    kept = ["-5", "-12.5", "+49", "-3,5"]
+    escaped = ["-5+1", "+49 30 123", "--limit", "-1\n", "=1", "-", "-A1"]
+    assert safe_row([*kept, *escaped]) == [*kept, *(f"'{text}" for text in escaped)]
 
 
 # ------------------------------------------------------------------------------ overview
