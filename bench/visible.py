@@ -7,6 +7,7 @@ Example::
     is_blank(" \\u200b")                # True: nothing is visible
     has_misleading_characters("P\\u0430ris")                # True: its second letter is Cyrillic
     counted(1, "answer(|s) that (is|are) empty")        # "1 answer that is empty"
+    shorten("a long text", 7)            # "a long…"
 """
 
 from __future__ import annotations
@@ -38,6 +39,11 @@ _NUMBERS = pattern(r"\(([^()|]*)\|([^()|]*)\)")
 def counted(count: int, text: str) -> str:
     """Return ``count`` and ``text``, with ``(one|many)`` in ``text`` replaced by the form for this count."""
     return f"{count} {_NUMBERS.sub(lambda forms: forms[1 if count == 1 else 2], text)}"
+
+
+def shorten(text: str, most: int) -> str:
+    """Return the text; if it has more than ``most`` characters, its end is replaced by an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def has_misleading_characters(text: str) -> bool:

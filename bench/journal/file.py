@@ -30,6 +30,7 @@ from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_ful
 from bench.journal.codec import micros, to_json
 from bench.journal.rows import RunMeta
 from bench.journal.sql import blocks
+from bench.visible import shorten
 
 APPLICATION_ID = 0x4D424A31
 """``MBJ1``, the application id in the header of every journal"""
@@ -98,24 +99,20 @@ def sqlite_errors_reported(path: Path) -> Iterator[None]:
 
 def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
     code = getattr(error, "sqlite_errorcode", 0) or 0
+    message = shorten(str(error), SHOWN_CHARS)
     if is_disk_full(error):
         return DiskFull(f"the disk is full ({error})", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Locked(f"another process has locked the file for more than {BUSY_TIMEOUT_S:.0f} s", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return JournalError(f"the journal is damaged ({_short(error)}); it was not changed", where=str(path))
+        return JournalError(f"the journal is damaged ({message}); it was not changed", where=str(path))
     if code & 0xFF in _UNWRITABLE:
-        return JournalError(_short(error), where=str(path), hint="make the folder writable; nothing was changed")
-    return JournalError(_short(error), where=str(path))
-
-
-def _short(error: sqlite3.Error) -> str:
-    """Return the message of an SQLite error, shortened because it can quote long values of a damaged row."""
-    text = str(error)
-    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+        return JournalError(message, where=str(path), hint="make the folder writable; nothing was changed")
+    return JournalError(message, where=str(path))
 
 
 SHOWN_CHARS = 160
+"""maximum length of a message of SQLite, which can quote long values of a damaged row"""
 _connections: Counter[Path] = Counter()
 _counting = threading.Lock()
 """lock of ``_connections``; it also prevents that a file is opened as bytes while a connection to it is opened"""

@@ -28,6 +28,7 @@ from bench.plan.provider import fill_visibly, filled_texts, filled_vars
 from bench.plan.scoring import Scoring
 from bench.scalars import Json
 from bench.settings import Environment, hide_secrets
+from bench.visible import shorten
 
 SCHEMA = "bench.plan/1"
 TOKEN_LIMITS = ("max_answer_tokens", "max_judge_tokens")
@@ -214,4 +215,4 @@ def _shown(value: object) -> str:
     if isinstance(value, _AbsentKey):
         return ABSENT
     text = value if isinstance(value, str) else canonical.dumps(value).decode()
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return shorten(text, SHOWN)

@@ -16,7 +16,7 @@ from bench.metrics.failure_reason import LossKind
 from bench.report.failures import JobLosses, RunLosses
 from bench.report.tables import Grid, models_text
 from bench.scalars import Json
-from bench.visible import counted
+from bench.visible import counted, shorten
 
 LONGEST_TEXT = 60
 LONGEST_REASON = 160
@@ -154,16 +154,9 @@ def _grid(
     Notes report rows that are left out and texts that are cut.
     """
     whole = [tuple(" ".join(text.split()) for text in row) for row in rows[: most or None]]
-    shown = [_cut(row, head) for row in whole] if cut else whole
+    lengths = [LONGEST.get(name, LONGEST_TEXT) for name in head]
+    shown = [tuple(map(shorten, row, lengths)) for row in whole] if cut else whole
     notes = [counted(len(rows) - most, "more row(|s): --limit 0 shows all")] if most and len(rows) > most else []
     if shown != whole:
         notes.append("--full shows the complete texts")
     return Grid(title=title, head=head, rows=tuple(shown), right=right, notes=tuple(notes))
-
-
-def _cut(row: Sequence[str], head: Sequence[str]) -> tuple[str, ...]:
-    return tuple(_short(text, LONGEST.get(name, LONGEST_TEXT)) for name, text in zip(head, row, strict=True))
-
-
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -22,6 +22,7 @@ from bench.patterns import pattern
 from bench.plan.job_record import ModelNames
 from bench.report.cost_text import COST_HEAD, cost_rows, cost_sentence, share_text
 from bench.report.fold import JobReport, Report
+from bench.visible import shorten
 
 TOP_TYPES = 6
 DEFAULT_WIDTH = 160
@@ -288,8 +289,7 @@ def _job_notes(report: Report, job: JobReport) -> list[str]:
 
 
 def _commonest(report: Report, found: ErrorCount) -> str:
-    text = " ".join(found.text.split())
-    shown = text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
+    shown = shorten(" ".join(found.text.split()), LONGEST_ERROR)
     more = f" (list all failures with: bench failures {report.run_id})" if report.stored else ""
     times = "once" if found.count == 1 else f"{found.count} times"
     return f"the most common failure, {times}: {found.kind}{': ' if shown else ''}{shown}{more}"

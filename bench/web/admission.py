@@ -159,7 +159,9 @@ def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool
     if model is ClientEmbeddings and found == "model" and len(path) == 1:
         return isinstance(value, str) and MODEL.fullmatch(value) is not None
     if len(path) == 1 and _is_choice(annotation):
-        return value is None or isinstance(value, bool | int | float) or _is_word(value)
+        if isinstance(value, str):
+            return re.fullmatch(r"[A-Za-z0-9_.+-]{1,40}", value) is not None
+        return value is None or isinstance(value, bool | int | float)
     block = _block_of(annotation)
     if block is None:
         return False
@@ -168,10 +170,6 @@ def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool
     if isinstance(value, Mapping):
         return all(_may_set(block, [str(key)], inner) for key, inner in value.items())
     return block is WaitBlock and value == "sentinel"
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_.+-]{1,40}", value) is not None
 
 
 def _block_of(annotation: object) -> type[BaseModel] | None:

@@ -169,7 +169,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                 service=service,
                 secret=secret,
                 hosts=LOOPBACK | {settings.host.lower()},
-                any_address=_is_wildcard(settings.host),
+                any_address=settings.host in ("0.0.0.0", "::", ""),  # noqa: S104  compared, not bound
                 run=settings.run,
                 static=settings.static,
                 only=settings.only,
@@ -179,7 +179,8 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
             try:
                 port = await _listen(runner, settings)
                 recovered = tuple(await service.recover()) if service else ()
-                url = f"http://{_url_host(settings.host)}:{port}"
+                host = "127.0.0.1" if site.any_address else settings.host
+                url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
                 if not settings.static:
                     tasks.start_soon(warm_up, settings.workspace)
                 login = f"{url}/login?token={secret.token}" if secret else f"{url}/"
@@ -236,16 +237,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _is_wildcard(host: str) -> bool:
-    return host in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
-
-
-def _url_host(host: str) -> str:
-    if _is_wildcard(host):
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
 
 
 async def _listen(runner: web.AppRunner, settings: Settings) -> int:

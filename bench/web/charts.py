@@ -28,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bench.visible import counted
+from bench.visible import counted, shorten
 from bench.web.documents.run_documents import LatencySpread
 from bench.web.formatting import Scale, Tick, anchored, duration, nice_top, plain, scale_from_zero, scale_over, seconds
 
@@ -351,7 +351,7 @@ def _point(one: tuple[str, float, float], across: Scale, up: Scale, *, best: boo
     name, x, y = one
     down = _height(up.at(y))
     return Point(
-        label=name if len(name) <= LABEL_CHARS else f"{name[: LABEL_CHARS - 1]}…",
+        label=shorten(name, LABEL_CHARS),
         about=f"{name}: {y:.4f} at {plain(x)}",
         x=across.at(x),
         y=down,

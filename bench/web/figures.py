@@ -163,12 +163,9 @@ def _difference(row: ComparedRow) -> ChartValue:
 # ------------------------------------------------------------------ a table of the leaderboard
 
 
-def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Scatter | None]:
-    """Chart a leaderboard table in three ways: values with intervals, values against latency, values against cost.
-
-    ``kind`` is a question type; an empty text means the values over all items.
-    """
-    every = [(row, one) for row in rows if (one := ranking_metric(row, kind)) is not None]
+def board_charts(rows: Sequence[BoardRow]) -> dict[str, RowChart | Scatter | None]:
+    """Chart a leaderboard table in three ways: values with intervals, values against latency, values against cost."""
+    every = [(row, one) for row in rows if (one := ranking_metric(row)) is not None]
     lines = [
         (row["provider"], value)
         for row, one in every
@@ -182,19 +179,18 @@ def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Sc
     costs = [None if (usd := row["per_question"]) is None else 1000 * usd for row, _ in known]
     measured = [_board_value(row, one) for row, one in every]
     bounds = {row["name"] for row, _ in known if row.get("bound")}
-    about = f"{metric} ({kind})" if kind else metric
     return {
-        "values": intervals(measured, title=f"{about}, with 95% intervals", lines=lines),
+        "values": intervals(measured, title=f"{metric}, with 95% intervals", lines=lines),
         "by_latency": scatter(
             list(zip(names, times, values, strict=True)),
-            title=f"{about} against latency",
+            title=f"{metric} against latency",
             takes="median search latency (network and provider), ms",
             bounds=bounds,
             lines=lines,
         ),
         "by_cost": scatter(
             list(zip(names, costs, values, strict=True)),
-            title=f"{about} against cost",
+            title=f"{metric} against cost",
             takes="USD per 1,000 questions, judge included",
             bounds=bounds,
             lines=lines,
@@ -218,9 +214,6 @@ def _board_value(row: BoardRow, one: BoardMetric, group: str = "") -> ChartValue
     return ChartValue(name=row["name"], group=group, value=one["value"], low=one["low"], high=one["high"], n=one["n"])
 
 
-def ranking_metric(row: BoardRow, kind: str) -> BoardMetric | None:
-    """Return the metric by which a row is ranked; None if the row has no such metric.
-
-    ``kind`` is a question type; an empty text means the main metric over all items.
-    """
-    return row["question_types"].get(kind) if kind else row["metrics"].get(row["headline"] or "")
+def ranking_metric(row: BoardRow) -> BoardMetric | None:
+    """Return the metric by which a row is ranked; None if the row has no such metric."""
+    return row["metrics"].get(row["headline"] or "")

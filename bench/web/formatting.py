@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -78,11 +78,6 @@ def plain_value(value: object) -> str:
 def chance(value: object) -> str:
     """Format a p value. A small value is shown as ``< 0.0001``, because no sample proves zero."""
     return "< 0.0001" if isinstance(value, int | float) and value < 0.0001 else number(value)
-
-
-def rounded(value: object) -> str:
-    """Format a value, or a limit of an interval, with two decimals."""
-    return number(value, 2)
 
 
 SHORT = 3
@@ -167,8 +162,6 @@ PARTS = 4
 WIDE = 50.0
 """a scale is logarithmic if its largest value is at least this many times its smallest value"""
 
-Text = Callable[[float], str]
-
 
 def plain(value: float) -> str:
     """Format a number as the text of a tick."""
@@ -203,23 +196,23 @@ class Scale:
         return round(100 * share, 2)
 
 
-def scale_from_zero(largest: float, text: Text = plain) -> Scale:
+def scale_from_zero(largest: float) -> Scale:
     """Return a linear scale from zero to a round number that is not below ``largest``."""
     top = nice_top(largest)
-    ticks = [(100 * part / PARTS, text(part * top / PARTS)) for part in range(PARTS + 1)]
+    ticks = [(100 * part / PARTS, plain(part * top / PARTS)) for part in range(PARTS + 1)]
     return Scale(low=0.0, high=top, ticks=anchored(ticks))
 
 
-def scale_over(values: Sequence[float], text: Text = plain) -> Scale:
+def scale_over(values: Sequence[float]) -> Scale:
     """Return a scale that fits these values.
 
     The scale is linear from zero. If the values differ by a large factor (``WIDE``), the scale is logarithmic.
     """
     least, largest = min(values), max(values)
     if least <= 0 or largest / least < WIDE:
-        return scale_from_zero(largest, text)
+        return scale_from_zero(largest)
     first, last = math.floor(math.log10(least)), math.ceil(math.log10(largest))
-    ticks = [(100 * (power - first) / (last - first), text(10.0**power)) for power in range(first, last + 1)]
+    ticks = [(100 * (power - first) / (last - first), plain(10.0**power)) for power in range(first, last + 1)]
     return Scale(low=10.0**first, high=10.0**last, ticks=anchored(ticks), logarithmic=True)
 
 

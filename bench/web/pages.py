@@ -194,20 +194,20 @@ async def report(request: web.Request) -> web.Response:
     report_page, waiting = await report_page_document(site, document)
     if request.query.get("download"):
         about = f"{document['state']}, plan {document['plan_digest'][:16]}"
-        text = standalone("report_file.html", title=f"Run {run_id}", about=about, report_page=report_page)
+        text = standalone(title=f"Run {run_id}", about=about, report_page=report_page)
         return web.Response(text=text, content_type="text/html", headers=_download_headers(f"{run_id}.html"))
     receipts = receipts_of(receipts_by_job(site, [run_id]))
     per_day = request.query.get("per_day", str(PER_DAY) if site.static else "")
-    more = {"waiting": waiting, "receipts": receipts, "per_day": _per_day(per_day)}
+    more = {
+        "waiting": waiting,
+        "receipts": receipts,
+        "per_day": int(per_day) if re.fullmatch("[0-9]{1,10}", per_day) else None,
+    }
     return html(request, "report.html", run=document, report_page=report_page, links=f"/runs/{quote(run_id)}", **more)
 
 
 PER_DAY = 1000
 """assumed number of questions per day on a static page, where a reader cannot enter a number"""
-
-
-def _per_day(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and 0 < len(text) <= 10 else None
 
 
 def _download_headers(name: str) -> dict[str, str]:
@@ -324,13 +324,13 @@ def _with_charts(table: BoardTable, view: str, order: BoardOrder | None) -> Mapp
     if table["grid"] is not None:
         return table
     rows = table["rows"]
-    charts = {"types": type_chart(rows)} if view == "type" else board_charts(rows, "")
+    charts = {"types": type_chart(rows)} if view == "type" else board_charts(rows)
     heat = _board_heat(rows, table["benchmark"]) if view == "type" else None
     values = charts.pop("values", None)
     cells = iter(values.rows if isinstance(values, RowChart) else ())
     shown: list[tuple[BoardRow, Json]] = []
     for row in rows:
-        measured = ranking_metric(row, "")
+        measured = ranking_metric(row)
         cell = next(cells, None) if measured and measured["value"] is not None else None
         shown.append((row, {"row": row, "measured": measured, "cell": cell, "side": _side(row, view)}))
     if order is not None:

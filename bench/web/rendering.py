@@ -24,6 +24,7 @@ from markupsafe import Markup
 
 from bench.errors import BenchError
 from bench.events import redact
+from bench.scalars import Json
 from bench.version import __version__
 from bench.visible import visible
 from bench.web import formatting as text
@@ -60,13 +61,11 @@ def page(request: web.Request, template: str, **values: object) -> str:
     )
 
 
-def standalone(body: str, *, title: str, about: str = "", **values: object) -> str:
-    """Render the template ``body`` as one HTML file that contains its style and needs no script, link or network."""
-    text = templates().get_template("file.html")
+def standalone(*, title: str, about: str, report_page: Json) -> str:
+    """Render a report as one HTML file that contains its style and needs no script, link or network."""
+    values = {"title": title, "about": about, "report_page": report_page, "version": __version__}
     css = Markup((Path(__file__).with_name("static") / "site.css").read_text(encoding="utf-8"))  # noqa: S704  our own
-    return redact(
-        text.render(body=body, title=title, about=about, css=css, version=__version__, links="", per_day=1000, **values)
-    )
+    return redact(templates().get_template("report_file.html").render(css=css, links="", per_day=1000, **values))
 
 
 @cache
@@ -88,7 +87,6 @@ def templates() -> Environment:
         "seconds": text.seconds,
         "instant": text.instant,
         "plain": text.plain_value,
-        "rounded": text.rounded,
         "chance": text.chance,
         "day": text.day,
         "pieces": text.pieces,

@@ -46,6 +46,7 @@ from bench.errors import BenchError, Locked, UsageError
 from bench.events import log, redact
 from bench.journal import Journal, Reader, RunState
 from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
+from bench.receipt.files import write_atomically
 from bench.report import fold
 from bench.report.result_files import publish
 from bench.report.summary import store_report
@@ -109,15 +110,8 @@ class OrderStore:
     def add(self, order: RunOrder) -> RunOrder:
         """Write an order to disk at the end of the queue, and return the order with its queue number."""
         number = max((one.number for one in self.all()), default=0) + 1
-        path = self.folder / f"{order.run_id}.json"
-        part = path.with_suffix(".part")
         order = replace(order, number=number)
-        body = json.dumps(asdict(order))
-        with part.open("w", encoding="utf-8") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        write_atomically(self.folder / f"{order.run_id}.json", json.dumps(asdict(order)).encode())
         return order
 
     def drop(self, run_id: str) -> None:

@@ -73,7 +73,7 @@ def test_each_sqlite_error_code_becomes_a_journal_error_with_a_hint(
 def test_a_long_sqlite_message_is_shortened() -> None:
     with pytest.raises(JournalError) as raised, sqlite_errors_reported(Path("r")):
         raise sqlite_error(sqlite3.SQLITE_ERROR, "x" * 5000)
-    assert raised.value.message == "x" * SHOWN_CHARS + "…"
+    assert raised.value.message == "x" * (SHOWN_CHARS - 1) + "…"
 
 
 def test_an_exception_that_is_not_from_sqlite_passes_unchanged() -> None:

@@ -141,7 +141,7 @@ def row(name: str, value: float | None, *, ms: float | None = 2.0, cost: str | N
 
 
 def test_leaderboard_charts_show_value_latency_and_cost() -> None:
-    found = board_charts([row("a", 0.5), row("b", 0.75, ms=4.0, cost="2")], "")
+    found = board_charts([row("a", 0.5), row("b", 0.75, ms=4.0, cost="2")])
     values, latency, cost = found["values"], found["by_latency"], found["by_cost"]
     assert isinstance(values, RowChart) and isinstance(latency, Scatter) and isinstance(cost, Scatter)
     assert values.title == "accuracy, with 95% intervals" and [one.name for one in values.rows] == ["a", "b"]
@@ -154,20 +154,17 @@ def test_leaderboard_charts_show_value_latency_and_cost() -> None:
 
 
 def test_a_scatter_is_omitted_if_costs_or_latencies_are_unknown() -> None:
-    found = board_charts([row("a", 0.5, cost=None), row("b", 0.75, cost=None)], "")
+    found = board_charts([row("a", 0.5, cost=None), row("b", 0.75, cost=None)])
     assert found["by_cost"] is None and found["by_latency"] is not None
-    assert board_charts([row("a", 0.5, ms=None), row("b", 0.75)], "")["by_latency"] is None
+    assert board_charts([row("a", 0.5, ms=None), row("b", 0.75)])["by_latency"] is None
 
 
-def test_leaderboard_charts_omit_rows_without_the_selected_question_type() -> None:
-    rows = [row("a", 0.5, temporal=0.25), row("b", 0.75), row("c", None)]
-    found = board_charts(rows, "temporal")["values"]
-    assert isinstance(found, RowChart)
-    assert found.title == "accuracy (temporal), with 95% intervals" and [one.name for one in found.rows] == ["a"]
-    assert [ranking_metric(one, "temporal") is None for one in rows] == [False, True, True]
-    assert [ranking_metric(one, "") is None for one in rows] == [False, False, True]
-    assert board_charts(rows, "nope") == {"values": None, "by_latency": None, "by_cost": None}
-    assert board_charts([], "") == {"values": None, "by_latency": None, "by_cost": None}
+def test_leaderboard_charts_omit_rows_without_a_value() -> None:
+    rows = [row("a", 0.5), row("c", None)]
+    found = board_charts(rows)["values"]
+    assert isinstance(found, RowChart) and [one.name for one in found.rows] == ["a"]
+    assert [ranking_metric(one) is None for one in rows] == [False, True]
+    assert board_charts([]) == {"values": None, "by_latency": None, "by_cost": None}
 
 
 def test_type_chart_groups_rows_by_question_type() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bench.cli import console
 from bench.cli.global_flags import current
 from bench.errors import UsageError
+from bench.visible import shorten
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog, CatalogEntry
@@ -95,7 +96,7 @@ def print_kind(kind: str, rows: Rows) -> None:
     room = console.width() - 2
     for row in cells:
         text = (" " * GAP).join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        console.line(f"  {text if len(text) <= room else text[: room - 1] + '…'}")
+        console.line(f"  {shorten(text, room)}")
     console.line()
 
 

@@ -26,7 +26,7 @@ from bench.report.results_document import interval_json
 from bench.report.tables import Grid, number
 from bench.scalars import Json
 from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
-from bench.visible import counted
+from bench.visible import counted, shorten
 
 SHOWN = 20
 """maximum number of items in the table of items on which judges differ; the JSON is not limited"""
@@ -366,7 +366,7 @@ def differing_grid(panel: Panel) -> Grid:
         right, wrong = panel.votes(key)
         texts = panel.texts.get(key, {})
         given = "".join({True: "1", False: "0", None: "-"}[cell.verdicts.get(key)] for cell in panel.cells)
-        words = (_cut(texts.get(name, "")) for name in ("expected", "answer"))
+        words = (shorten(texts.get(name, ""), 60) for name in ("expected", "answer"))
         rows.append((key.item, panel.types[key], f"{right}:{wrong}", given, *words))
     return Grid(
         title=f"Items on which the judges differ: {panel.benchmark} x {panel.side}",
@@ -378,10 +378,6 @@ def differing_grid(panel: Panel) -> Grid:
             "verdicts: 1 right, 0 wrong, - none, from left to right by " + "; ".join(one.name for one in panel.cells),
         ),
     )
-
-
-def _cut(text: str, most: int = 60) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def interval_text(value: float | None, found: Interval | None) -> str:

@@ -16,7 +16,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from bench.scalars import Json
-from bench.visible import visible
+from bench.visible import shorten, visible
 
 if TYPE_CHECKING:
     from bench.receipt.verification.verify import VerificationOutcome
@@ -80,7 +80,7 @@ def _nested(value: object, *names: str) -> object:
 
 def badge(left: str, right: str, verdict: str) -> str:
     """Return a badge as SVG; it shows the texts ``left`` and ``right`` and the verdict on the receipt."""
-    texts = [_cut(left), _cut(right), verdict]
+    texts = [shorten(visible(left), LONGEST), shorten(visible(right), LONGEST), verdict]
     widths = [round(len(text) * CHAR + 14) for text in texts]
     edges = [0, widths[0], widths[0] + widths[1]]
     colors = ["#3a424b", "#2b4c7e", COLORS.get(verdict, "#b3261e")]
@@ -95,11 +95,6 @@ def badge(left: str, right: str, verdict: str) -> str:
         f'<title>{label}</title><g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">'
         f"{parts}</g></svg>"
     )
-
-
-def _cut(text: str) -> str:
-    shown = visible(text)
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def badge_of(row: Json) -> str:

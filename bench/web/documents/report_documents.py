@@ -118,7 +118,7 @@ async def report_page_file(reader: Reader, report: Report, workspace: Path) -> s
     outcomes["jobs"] = [one for one in outcomes["jobs"] if one["job"] in every]
     about = f"{report.status}, {reader.meta.created_at:%d %b %Y}, plan {report.plan_digest[:16]}"
     report_page = report_page_of(run, outcomes, tested)
-    return standalone("report_file.html", title=f"Run {report.run_id}", about=about, report_page=report_page)
+    return standalone(title=f"Run {report.run_id}", about=about, report_page=report_page)
 
 
 async def _run_of(reader: Reader, report: Report) -> ReportedRun:
