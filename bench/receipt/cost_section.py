@@ -11,14 +11,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from bench.receipt.schema import Receipt
-from bench.receipt.schema_results import (
-    ReceiptBreakEven,
-    ReceiptBuild,
-    ReceiptContext,
-    ReceiptMemoryCost,
-    ReceiptTotals,
-)
-from bench.receipt.totals import in_micros
+from bench.receipt.schema_results import ReceiptMemoryCost, ReceiptTotals
 from bench.report.memory_cost import MILLION, BreakEven, BuildCost, CallTotals, ContextSize, MemoryCost, QueryCost
 
 
@@ -29,41 +22,16 @@ def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
     """
     if cost is None:
         return None
-    build, size, even = cost.build, cost.context, cost.break_even
     each = cost.usd_per_correct_answer
-    return ReceiptMemoryCost(
-        build=ReceiptBuild(
-            fingerprint=build.fingerprint,
-            paid_by=build.paid_by,
-            lane=build.lane,
-            corpora=build.corpora,
-            memories=build.memories,
-            paid=_receipt_totals(build.paid),
-            price=_receipt_totals(build.price),
-        ),
-        questions=cost.query.questions,
-        query=_receipt_totals(cost.query.totals),
-        usd_micros_per_correct=None if each is None else float(each * MILLION),
-        context=None
-        if size is None
-        else ReceiptContext(
-            answers=size.answers,
-            tokens=size.tokens,
-            corpus_tokens=size.corpus_tokens,
-            corpora=size.corpora,
-            share=size.share,
-        ),
-        break_even=None
-        if even is None
-        else ReceiptBreakEven(questions=even.questions, never=even.never, reason=even.reason),
-    )
-
-
-def _receipt_totals(one: CallTotals) -> ReceiptTotals:
-    usd = one.usd
-    return ReceiptTotals(
-        calls=one.calls, tokens=one.tokens, usd_micros=None if usd is None else in_micros([usd]), time_us=one.time_us
-    )
+    section = {
+        "build": cost.build,
+        "questions": cost.query.questions,
+        "query": cost.query.totals,
+        "usd_micros_per_correct": None if each is None else float(each * MILLION),
+        "context": cost.context,
+        "break_even": cost.break_even,
+    }
+    return ReceiptMemoryCost.model_validate(section, from_attributes=True)
 
 
 def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
@@ -78,22 +46,10 @@ def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
         return None
     build, size, even = cost.build, cost.context, cost.break_even
     return MemoryCost(
-        build=BuildCost(
-            fingerprint=build.fingerprint,
-            paid_by=build.paid_by,
-            lane=build.lane,
-            corpora=build.corpora,
-            memories=build.memories,
-            price=_call_totals(build.price),
-            paid=_call_totals(build.paid),
-        ),
+        build=BuildCost(**{**dict(build), "price": _call_totals(build.price), "paid": _call_totals(build.paid)}),
         query=QueryCost(questions=cost.questions, search=_call_totals(cost.query), answer=CallTotals()),
-        context=None
-        if size is None
-        else ContextSize(
-            answers=size.answers, tokens=size.tokens, corpus_tokens=size.corpus_tokens, corpora=size.corpora
-        ),
-        break_even=None if even is None else BreakEven(questions=even.questions, never=even.never, reason=even.reason),
+        context=None if size is None else ContextSize(**size.model_dump(exclude={"share"})),
+        break_even=None if even is None else BreakEven(**dict(even)),
         n_correct=receipt.counts.by_state.correct,
     )
 

@@ -58,6 +58,11 @@ class CallTotals:
         """The total cost in USD; None if the cost of any call is unknown."""
         return None if self.cost_unknown_calls else Decimal(self.cost_usd)
 
+    @property
+    def usd_micros(self) -> int | None:
+        """The total cost in whole micro-USD; None if the cost of any call is unknown."""
+        return None if self.usd is None else round(self.usd * MILLION)
+
     @classmethod
     def of(cls, spent: PhaseTotals) -> CallTotals:
         return cls(

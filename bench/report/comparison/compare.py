@@ -193,19 +193,15 @@ def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
     An item is unpaired if it has no value on ``side``, or if only ``other`` has the item.
     """
     reasons: Counter[str] = Counter()
+    own = (*FAILED_STATES, PENDING, State.UNSCORED, State.UNSUPPORTED)
     for state, value in zip(side.states, side.column(headline or ""), strict=True):
         if value != value:
-            reasons[_exclusion_reason(state)] += 1
+            reasons[state if state in own else "not_applicable"] += 1
     if (missing := side.n_planned - len(side.items)) > 0:
         reasons[PENDING] += missing
     elif absent := len(other.positions.keys() - side.positions.keys()):
         reasons["not_in_this_run"] += absent
     return dict(sorted(reasons.items()))
-
-
-def _exclusion_reason(state: str) -> str:
-    own = (*FAILED_STATES, PENDING, State.UNSCORED, State.UNSUPPORTED)
-    return state if state in own else "not_applicable"
 
 
 def _judge_noise(a: Side, b: Side) -> float | None:
@@ -296,11 +292,8 @@ def _by_max_t(rows: Sequence[ComparisonRow], pairs: int, *, seed: int) -> dict[i
     p value of a row is never below the row's own p value.
     """
     corrected = stats.max_t([row.sums for row in rows], seed=seed)
+    least = [stats.least_max_t(row.found.n_clusters or row.found.n, len(row.sums)) for row in rows]
     return {
-        id(row): (max(row.found.p or 0.0, min(1.0, p * pairs)), min(1.0, _smallest_max_t_p(row) * pairs))
-        for row, p in zip(rows, corrected, strict=True)
+        id(row): (max(row.found.p or 0.0, min(1.0, p * pairs)), min(1.0, floor * pairs))
+        for row, p, floor in zip(rows, corrected, least, strict=True)
     }
-
-
-def _smallest_max_t_p(row: ComparisonRow) -> float:
-    return stats.least_max_t(row.found.n_clusters or row.found.n, len(row.sums))

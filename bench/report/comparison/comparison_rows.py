@@ -1,13 +1,14 @@
 """The result of a comparison: one row per metric for each pair of compared jobs.
 
-``verdict_of`` and ``conclusion_sentences`` state the conclusion that the numbers of a row support. ``gate_outcomes``
-checks ``--fail-on-regression METRIC:POINTS``: no later job may be worse than the first job by more than these points.
+``ComparisonRow.verdict`` and ``conclusion_sentences`` state the conclusion that the numbers of a row support.
+``gate_outcomes`` checks ``--fail-on-regression METRIC:POINTS``: no later job may be worse than the first job by more
+than these points.
 
 Example::
 
     found = compare_sides([[a, b]])
     found.comparisons[0].headlines[0].better          # "a", "b" or None
-    verdict_of(row)                # "no detectable difference (smallest detectable: 0.05)"
+    row.verdict                    # "no detectable difference (smallest detectable: 0.05)"
     finding_of(row)                # the verdict as a table cell: "none"
     conclusion_sentences(comparison)         # one sentence per headline metric: the conclusion and its evidence
     [one.text for one in gate_outcomes(found, points=2) if one.missed]
@@ -31,13 +32,6 @@ UNDECIDED = "cannot be decided"
 WHOLE_PERCENT = 100.0
 DEGENERATE = "wilson_degenerate"
 """name of the interval method for a difference that is the same in all items or clusters"""
-
-
-def verdict_of(row: ComparisonRow) -> str:
-    """Return the conclusion from a row as text, such as ``A higher`` or ``cannot be decided: 3 items``."""
-    begin = "" if row.family == "headline" else "exploratory: "
-    noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
-    return begin + _verdict_text(row) + noise
 
 
 def _verdict_text(row: ComparisonRow) -> str:
@@ -265,8 +259,10 @@ class ComparisonRow:
 
     @property
     def verdict(self) -> str:
-        """The conclusion as text: the better side, or the reason why no side can be called better."""
-        return verdict_of(self)
+        """The conclusion as text, such as ``A higher`` or ``cannot be decided: 3 items``."""
+        begin = "" if self.family == HEADLINE else "exploratory: "
+        noise = f"; within judge noise ({self.noise:.3g})" if self.is_within_noise else ""
+        return begin + _verdict_text(self) + noise
 
     @property
     def is_tested(self) -> bool:
