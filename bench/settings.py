@@ -85,6 +85,10 @@ class Environment:
             return cls(values=dict(os.environ))
         return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
 
+    def dry_run(self) -> DryRunEnvironment:
+        """Return the same environment for a dry run, in which variables may be missing."""
+        return DryRunEnvironment(values=self.values, dotenv=self.dotenv)
+
     def get(self, name: str) -> str | None:
         """Return the value of the variable ``name``.
 

@@ -38,7 +38,7 @@ from bench.journal import Reader, RunState
 from bench.journal.lease_holder import HEARTBEAT_S, STALE_S
 from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.plan import Plan, changes, make_plan
-from bench.providers.description import required_variables
+from bench.plan.provider import require_variables
 from bench.settings import Environment
 
 WORKSPACE = "MEMORYBENCH_WORKSPACE"
@@ -138,9 +138,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
             changes=changes(order.identity, plan.identity),
             hint=f"give the worker the same configs, datasets and variables ({WORKSPACE} names its workspace)",
         )
-    for lane in plan.running:
-        for name in required_variables(lane.provider.config):
-            environment.ensure(name, user=lane.provider.label)
+    require_variables(plan.running, environment)
     return plan, environment
 
 

@@ -18,7 +18,7 @@ import copy
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,8 @@ from bench.config.value_rules import find_variables, walk_texts
 from bench.errors import CanonicalError, ConfigError, UsageError
 from bench.events import HIDDEN, redact
 from bench.models.names import resolve_name, with_vendor
-from bench.plan.model import BUILT_IN_EMBEDDING, ProviderPlan
+from bench.plan.model import BUILT_IN_EMBEDDING, Lane, ProviderPlan
+from bench.providers.description import required_variables
 from bench.redaction import is_setting
 from bench.scalars import Json
 from bench.settings import VARIABLE, Environment, hide_secrets, is_secret
@@ -137,6 +138,17 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
                 hint="list the known providers with: bench list providers",
             ) from None
         return aliased
+
+
+def require_variables(lanes: Iterable[Lane], environment: Environment) -> None:
+    """Check that every variable that a provider of these lanes requires is set.
+
+    Raises:
+        ConfigError: a variable is not set, or its ``NAME_FILE`` cannot be read.
+    """
+    for lane in lanes:
+        for name in required_variables(lane.provider.config):
+            environment.ensure(name, user=lane.provider.label)
 
 
 def _has_alias(config: ProviderConfig, name: str) -> bool:

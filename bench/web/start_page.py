@@ -16,7 +16,6 @@ import anyio.to_thread
 
 from bench.config.catalog import Catalog
 from bench.scalars import Json
-from bench.settings import DryRunEnvironment
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import FORM_FLAGS
 from bench.web.documents.workspace_documents import needs_of
@@ -82,15 +81,13 @@ def _plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     from bench.plan import make_plan
     from bench.plan.budget import require_prices
     from bench.plan.cost_estimate import estimate
-    from bench.providers.description import required_variables
+    from bench.plan.provider import require_variables
     from bench.web.admission import admit
 
-    ahead = DryRunEnvironment(values=site.environment.values, dotenv=site.environment.dotenv)
+    ahead = site.environment.dry_run()
     plan = make_plan(Catalog.load(site.workspace), admit(flags), ahead)
     require_prices(plan)
-    for lane in plan.lanes:
-        for name in required_variables(lane.provider.config):
-            ahead.ensure(name, user=lane.provider.label)
+    require_variables(plan.lanes, ahead)
     return PlannedRun(plan, estimate(plan), ahead.unset)
 
 

@@ -96,15 +96,14 @@ def _description(name: str) -> Mapping[str, object]:
 def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
     from bench.plan.provider import embedded_by, load_named
     from bench.providers.description import detailed_entry
-    from bench.settings import DryRunEnvironment, Environment
+    from bench.settings import Environment
 
     try:
         config = load_named(catalog, name)
     except UsageError:
         return None
-    known = Environment.load(catalog.workspace, current.get().env_file)
-    ahead = DryRunEnvironment(values=known.values, dotenv=known.dotenv)
-    return detailed_entry(config, embedding=embedded_by(config, ahead))
+    environment = Environment.load(catalog.workspace, current.get().env_file)
+    return detailed_entry(config, embedding=embedded_by(config, environment.dry_run()))
 
 
 def _run(workspace: Path, name: str) -> Mapping[str, object]:

@@ -269,8 +269,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     """
     from bench.cli.plan_display import show_plan
     from bench.plan import make_plan
-    from bench.providers.description import required_variables
-    from bench.settings import DryRunEnvironment
+    from bench.plan.provider import require_variables
 
     flags = _with_names(flags or RunFlags(), names)
     if detect is not None and not 0 < detect < 1:
@@ -279,11 +278,9 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
             hint="write a fraction: 0.05 means five percentage points",
         )
     catalog, environment = load_workspace()
-    ahead = DryRunEnvironment(values=environment.values, dotenv=environment.dotenv)
+    ahead = environment.dry_run()
     made = make_plan(catalog, _request(catalog, flags), ahead)
-    for lane in made.lanes:
-        for name in required_variables(lane.provider.config):
-            ahead.ensure(name, user=lane.provider.label)
+    require_variables(made.lanes, ahead)
     check_gates(made)
     show_plan(made, flags, unset=ahead.unset, detect=detect)
     return 0
@@ -329,11 +326,8 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
     If workers on other machines execute the run, a missing secret is not an error, because the workers have the
     secrets.
     """
-    if cluster is None or str(cluster).startswith("local:"):
-        return environment
-    from bench.settings import DryRunEnvironment
-
-    return DryRunEnvironment(values=environment.values, dotenv=environment.dotenv)
+    is_local = cluster is None or str(cluster).startswith("local:")
+    return environment if is_local else environment.dry_run()
 
 
 def requested_settings(catalog: Catalog, flags: RunFlags) -> Json:

@@ -85,12 +85,10 @@ def _facts(site: Site, name: str) -> Json | None:
     """Return the facts of ``bench describe`` and which variables are set; None if the provider has no valid config."""
     from bench.plan.provider import embedded_by, load_named
     from bench.providers.description import detailed_entry, variables
-    from bench.settings import DryRunEnvironment
 
     try:
         config = load_named(Catalog.load(site.workspace), name)
-        ahead = DryRunEnvironment(values=site.environment.values, dotenv=site.environment.dotenv)
-        found = detailed_entry(config, embedding=embedded_by(config, ahead))
+        found = detailed_entry(config, embedding=embedded_by(config, site.environment.dry_run()))
     except BenchError:
         return None
     named = variables(config).items()
