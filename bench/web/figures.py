@@ -80,10 +80,13 @@ def _names(records: Sequence[JobDigests]) -> list[str]:
 
 def run_charts(jobs: Sequence[RunJob]) -> dict[str, list[RowChart]]:
     """Return the charts of a run's page, grouped by section of the page."""
+    ends = [(job["name"], job["progress"]["planned"], job["result"]["ends"] if job["result"] else ()) for job in jobs]
     return {
         "accuracy": [chart for group in _by_metric(jobs) for chart in (_overall(*group), _types(*group)) if chart],
         "latency": [chart for phase in PHASES if (chart := _latency(jobs, phase)) is not None],
-        "progress": [chart] if (chart := _progress(jobs)) is not None else [],
+        "progress": [chart]
+        if (chart := progress_chart(ends, title="Progress over time: the share of items that had ended")) is not None
+        else [],
     }
 
 
@@ -130,11 +133,6 @@ def _latency(jobs: Sequence[RunJob], phase: str) -> RowChart | None:
     found = [(name, times[phase]) for name, times in known if phase in times]
     what = f"{phase.capitalize()} latency (network and provider, without queue and limiter)"
     return latencies(found, title=f"{what}: how many, and the median as a line")
-
-
-def _progress(jobs: Sequence[RunJob]) -> RowChart | None:
-    found = [(job["name"], job["progress"]["planned"], job["result"]["ends"] if job["result"] else ()) for job in jobs]
-    return progress_chart(found, title="Progress over time: the share of items that had ended")
 
 
 # ------------------------------------------------------------------ a comparison

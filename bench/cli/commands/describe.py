@@ -45,7 +45,8 @@ def describe(
     if current.get().json:
         console.json_value(found)
     else:
-        _show(_in_words(found))
+        for text in _description_lines(_in_words(found), ""):
+            console.line(text)
     return 0
 
 
@@ -155,11 +156,6 @@ def _in_words(found: Mapping[str, object]) -> Mapping[str, object]:
         return found
     words = {name: "required" if needed else "optional" for name, needed in variables.items()}
     return {**found, "variables": words}
-
-
-def _show(found: Mapping[str, object]) -> None:
-    for text in _description_lines(found, ""):
-        console.line(text)
 
 
 NOTHING: tuple[object, ...] = (None, "", [], (), {})

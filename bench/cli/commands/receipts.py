@@ -263,7 +263,7 @@ def sheet(
 
     sheets = (
         _sheet_of_receipt(Path(target))
-        if _is_receipt(target)
+        if target.endswith(".json") and Path(target).is_file()
         else anyio.run(_sheets_of_run, target, benchmark, provider)
     )
     if not sheets:
@@ -281,10 +281,6 @@ def sheet(
     else:
         console.raw("\n".join(markdown(one.grid()) for one in sheets))
     return 0
-
-
-def _is_receipt(target: str) -> bool:
-    return target.endswith(".json") and Path(target).is_file()
 
 
 def _sheet_of_receipt(path: Path) -> list[EvidenceSheet]:

@@ -20,7 +20,7 @@ from bench.visible import counted
 
 if TYPE_CHECKING:
     from bench.receipt.log.log_check import LogOutcome
-    from bench.receipt.schema import Body, Receipt
+    from bench.receipt.schema import Receipt
     from bench.receipt.schema_results import ReceiptScore
     from bench.receipt.verification.findings import Finding
     from bench.receipt.verification.verify import Verification, VerificationOutcome, VerificationRequest
@@ -209,18 +209,14 @@ def _subject_lines(receipt: Receipt, word: str) -> Iterator[str]:
     benchmark, provider, counts = receipt.benchmark, receipt.provider, receipt.counts
     split = f" ({benchmark.split})" if benchmark.split else ""
     yield f"  {word:9} {benchmark.name} {benchmark.version}{split} x {provider.name} {provider.version}"
-    yield f"  {'models':9} {_models_text(receipt)}"
+    models = [f"{one.role} {'/'.join(filter(None, (one.provider, one.requested)))}" for one in receipt.models]
+    yield f"  {'models':9} {', '.join(models) or 'none'}"
     yield f"  {'ran':9} {receipt.ran_at} to {receipt.finished_at}, run {receipt.run.run_id} (stated by the signer)"
     failed = counts.by_state.error + counts.by_state.not_ready
     kind = "whole run" if receipt.kind == "run" else "part of a run"
     epochs = receipt.run.epochs
     each = f", each of {counted(counts.planned // epochs, 'item(|s)')} {epochs} times" if epochs > 1 else ""
     yield f"  {'items':9} {counts.planned} planned{each}, {failed} failed, {counts.pending} pending ({kind})"
-
-
-def _models_text(body: Body) -> str:
-    used = [f"{model.role} {'/'.join(filter(None, (model.provider, model.requested)))}" for model in body.models]
-    return ", ".join(used) or "none"
 
 
 def _score_lines(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:

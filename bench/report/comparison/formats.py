@@ -280,7 +280,9 @@ def _row_name(row: ComparisonRow, *, several: bool = False) -> str:
 def _notes(one: PairComparison, found: Comparisons) -> list[str]:
     differing = [check for check in one.comparability.by_design if check.name != "provider"]
     notes = [f"differs by design: {check.text}" for check in differing]
-    notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{_unpaired_text(one)}")
+    unpaired = [f"{side.upper()}: {value_text(reasons)}" for side, reasons in one.items.excluded.items() if reasons]
+    more = f"; not paired of {'; of '.join(unpaired)}" if unpaired else ""
+    notes.append(f"items: A {one.items.a}, B {one.items.b}, paired {one.items.paired}{more}")
     notes += _flip_notes(one)
     if one.judge_noise is not None:
         notes.append(f"judge noise: {one.judge_noise:.3g} (larger of its false positive and false negative rate)")
@@ -293,11 +295,6 @@ def _comparability_note(found: Comparability) -> str:
             sum(check.affects_results for check in found.checks), "check(|s) agree(s|)"
         )
     return f"{WATERMARK}: " + "; ".join(check.text for check in found.differences)
-
-
-def _unpaired_text(one: PairComparison) -> str:
-    parts = [f"{side.upper()}: {value_text(reasons)}" for side, reasons in one.items.excluded.items() if reasons]
-    return f"; not paired of {'; of '.join(parts)}" if parts else ""
 
 
 def _flip_notes(one: PairComparison) -> list[str]:

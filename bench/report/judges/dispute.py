@@ -9,7 +9,6 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -140,7 +139,11 @@ def dispute_grids(found: Dispute) -> list[Grid]:
 
 
 def _table(found: Dispute) -> Grid:
-    rows = [row for side in found.sides for row in _rows(side)]
+    rows = [
+        (side.name, *cells, "-" if review is None else review.error.text)
+        for side in found.sides
+        for cells, review in zip_longest(cell_rows(side.panel), side.reviews)
+    ]
     sources = [
         f"{side.name}: {side.source}; context {side.context}; prompt check: {side.leaks}" for side in found.sides
     ]
@@ -156,8 +159,3 @@ def _table(found: Dispute) -> Grid:
             JUDGE_ERROR if any(side.label_sentence for side in found.sides) else NO_LABELS,
         ),
     )
-
-
-def _rows(side: DisputeSide) -> Iterator[tuple[str, ...]]:
-    for cells, review in zip_longest(cell_rows(side.panel), side.reviews):
-        yield (side.name, *cells, "-" if review is None else review.error.text)

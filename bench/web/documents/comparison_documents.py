@@ -300,7 +300,9 @@ def _board_rows(
     return [
         {
             **row_json(standing),
-            "name": job.answering_model or "none" if board_filter.view == "model" else _name(place),
+            "name": job.answering_model or "none"
+            if board_filter.view == "model"
+            else " ".join(filter(None, (place.name, job.embedding_model))),
             "cost": place.cost,
             "per_question": _per_question(place),
             "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
@@ -318,10 +320,6 @@ def _per_question(place: RankedJob) -> float | None:
     if job.cost_usd is None or job.data.get("cost_unknown_calls") or not job.n_planned:
         return None
     return float(job.cost_usd) / job.n_planned
-
-
-def _name(place: RankedJob) -> str:
-    return " ".join(filter(None, (place.name, place.job.embedding_model)))
 
 
 def _grid(grid: Grid | None) -> Json | None:

@@ -133,7 +133,8 @@ def _setting(
     ]
     metric = next((one.headline.metric for one in group if one.headline), "")
     valued = [(one, headline) for one in group if (headline := _valid_headline(one)) is not None]
-    chart = intervals([_measured(*one) for one in valued], title=metric)
+    values = [ChartValue(name=_side(job), value=one.value, low=one.low, high=one.high, n=one.n) for job, one in valued]
+    chart = intervals(values, title=metric)
     cells = dict(zip((_side(one) for one, _ in valued), chart.rows, strict=True)) if chart else {}
     task = f"{first.job.benchmark} {first.job.benchmark_version} | k = {first.job.data.get('k')}"
     return {
@@ -182,7 +183,3 @@ def _row(one: RankedJob, signed: Mapping[ReceiptKey, str], versions: Mapping[str
         "cost": one.cost,
         "receipt": signed.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
     }
-
-
-def _measured(one: RankedJob, headline: MetricSummary) -> ChartValue:
-    return ChartValue(name=_side(one), value=headline.value, low=headline.low, high=headline.high, n=headline.n)

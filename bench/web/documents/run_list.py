@@ -168,7 +168,8 @@ async def _row(site: Site, folder: Path) -> RunRow:
             created_at, note = reader.meta.created_at, reader.meta.extra.get("note")
         progress, fresh = await progress_of(site, folder.name, jobs)
     except (JournalError, OSError) as error:
-        return {"run_id": folder.name, "state": "unreadable", "reason": _reason(error), "planned": 0, "ended": 0}
+        reason = f"its files were removed: {error.strerror}" if isinstance(error, OSError) else error.message
+        return {"run_id": folder.name, "state": "unreadable", "reason": reason, "planned": 0, "ended": 0}
     row: RunRow = {
         "run_id": folder.name,
         "state": str(status.state),
@@ -188,7 +189,3 @@ async def _row(site: Site, folder: Path) -> RunRow:
     if fresh:
         _rows[folder] = (stamp, row)
     return row
-
-
-def _reason(error: JournalError | OSError) -> str:
-    return error.message if isinstance(error, JournalError) else f"its files were removed: {error.strerror}"
