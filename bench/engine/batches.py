@@ -95,7 +95,7 @@ async def open_batches(run: RunContext) -> list[BatchRecord]:
     found: dict[str, BatchRecord] = {}
     if run.resumed:
         async with Reader.open(run.folder) as reader:
-            events = [event for _, event in await reader.events()]
+            events = await reader.events()
         for event in events:
             key = str(event.data.get("key"))
             if event.kind == SETTLED:

@@ -82,7 +82,7 @@ async def open_lane(
     width: int,
     *,
     pending: PendingItems,
-    events: list[tuple[int, Event]],
+    events: list[Event],
     is_searched: bool,
     builder: OpenLane | None,
 ) -> OpenLane:
@@ -135,7 +135,7 @@ def last_phase(phases: tuple[Phase, ...]) -> Phase:
 
 
 def _provider(
-    run: RunContext, lane: Lane, models: OpenModels, events: list[tuple[int, Event]]
+    run: RunContext, lane: Lane, models: OpenModels, events: list[Event]
 ) -> AbstractAsyncContextManager[Provider]:
     if lane.provider.built_in == "oracle":
         return Oracle()
@@ -162,7 +162,7 @@ def _provider(
         open_model=open_for_provider,
         note=lambda kind, data: run.journal.append(Event(kind=kind, scope=lane.key, data=data)),
         services=running_projects(
-            (event.kind, event.data) for _, event in events if event.scope in (lane.key, lane.build)
+            (event.kind, event.data) for event in events if event.scope in (lane.key, lane.build)
         ),
     )
     return open_provider(config, context)
@@ -178,7 +178,7 @@ def _run_config(run: RunContext, lane: Lane) -> ProviderConfig:
     return config.model_copy(update=changes)
 
 
-async def _earlier_events(run: RunContext) -> list[tuple[int, Event]]:
+async def _earlier_events(run: RunContext) -> list[Event]:
     """Return the events that earlier processes of this run wrote to the journal."""
     if not run.resumed:
         return []

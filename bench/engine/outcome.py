@@ -129,7 +129,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
     found = []
     async with Reader.open(folder) as reader:
         records = {record.key: record for record in read_jobs(reader.meta.extra)}
-        events = [event for _, event in await reader.events()]
+        events = await reader.events()
         sizes = {key: record.n_selected for key, record in records.items()}  # a merged run's are those of all ranges
         for lane in plan.lanes:
             probes = await reader.probes(lane.build)

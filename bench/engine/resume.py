@@ -154,7 +154,7 @@ async def rescored_plan(
         await reader.refuse_held()
         meta = reader.meta
         status = await reader.status()
-        before = sum(event.kind == RESCORED for _, event in await reader.events())
+        before = len(await reader.events(RESCORED))
     request = RunRequest.combine(stored_request(meta), flags)
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_stored(meta.identity, plan, Phase.EVALUATE)

@@ -387,9 +387,13 @@ class Reader:
             for name, corpus, n, kind, ok, at, data, last in await self._all("probes", clean(lane))
         ]
 
+    async def events(self, kind: str | None = None) -> list[Event]:
+        """Return the events of one kind, or of all kinds for None, oldest first."""
+        return [event for _, event in await self.numbered_events() if kind in (None, event.kind)]
+
     @cached_in_snapshot
-    async def events(self, *, after: int = 0) -> list[tuple[int, Event]]:
-        """Return the events with an id above ``after``, oldest first."""
+    async def numbered_events(self, *, after: int = 0) -> list[tuple[int, Event]]:
+        """Return (id, event) for the events with an id above ``after``, oldest first."""
         return [
             (number, Event(kind=kind, scope=scope, message=message, at=instant(at), data=decode(data)))
             for number, kind, scope, message, at, data in await self._all("events", after)

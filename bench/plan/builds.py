@@ -67,7 +67,7 @@ class Build:
 async def builds_of(reader: Reader) -> list[Build]:
     """Return every build of a run, in the order of its jobs."""
     records = [record for record in read_jobs(reader.meta.extra) if record.skipped is None]
-    events = [event for _, event in await reader.events() if event.kind == BUILD]
+    events = await reader.events(BUILD)
     identities = {event.scope: event.data for event in events}  # the newest of each build
     owners = {record.build: record for record in reversed(records)}
     found = []

@@ -89,6 +89,6 @@ async def _abandoned(reader: Reader) -> dict[tuple[str, str], int]:
 
     All earlier attempts are abandoned too.
     """
-    events = [event for _, event in await reader.events() if event.kind == ABANDONED]
+    events = await reader.events(ABANDONED)
     abandoned = [(one.scope, object_or_empty(one.data["attempts"])) for one in events]
     return {(lane, corpus): int(str(last)) for lane, attempts in abandoned for corpus, last in attempts.items()}

@@ -234,15 +234,15 @@ async def _reuse_notes(reader: Reader, record: JobRecord) -> tuple[str, ...]:
 
     The note names that run and the fingerprint of its build.
     """
-    taken = [event for _, event in await reader.events() if (event.kind, event.scope) == (REUSED, record.build)]
+    taken = [event for event in await reader.events(REUSED) if event.scope == record.build]
     return tuple(f"{event.message}; fingerprint {event.data['fingerprint']}" for event in taken[-1:])
 
 
 async def _reported_versions(reader: Reader, record: JobRecord) -> ReportedVersions:
     version: str | None = None
     upstream: str | None = None
-    for _, event in await reader.events():
-        if event.kind == PROVIDER_VERSION and event.scope == record.build:
+    for event in await reader.events(PROVIDER_VERSION):
+        if event.scope == record.build:
             stored_version, stored_upstream = event.data.get("version"), event.data.get("upstream")
             version = stored_version if isinstance(stored_version, str) else version
             upstream = stored_upstream if isinstance(stored_upstream, str) else upstream

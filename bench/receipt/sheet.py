@@ -249,7 +249,7 @@ def _judge_error(job: JobReport) -> tuple[str, str]:
 
 
 async def _system_fact(reader: Reader, record: JobRecord) -> tuple[str, str]:
-    named = " and ".join(reported_versions([event for _, event in await reader.events()], record))
+    named = " and ".join(reported_versions(await reader.events(), record))
     kind = f"{record.provider} ({record.provider_type})"
     return fact(f"{kind} {named}" if named else "", "no version was reported; set version in the provider's config")
 

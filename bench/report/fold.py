@@ -196,7 +196,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
 
 async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> Report:
     status = await reader.status()
-    events = [event for _, event in await reader.events()]
+    events = await reader.events()
     standing = await unresolved_events(reader, events)
     jobs = []
     for record in _records(reader, benchmark):
@@ -349,7 +349,7 @@ async def job_invalid_reasons(
     reader: Reader, record: JobRecord, counts: OutcomeCounts, probes: Sequence[ProbeRow], repeats: Mapping[State, int]
 ) -> tuple[str, ...]:
     """Return the reasons why a job is INVALID and has no headline number; empty for a valid job."""
-    events = [event for _, event in await reader.events()]
+    events = await reader.events()
     return invalid_reasons(
         repeats,
         counts.error_kinds,
@@ -371,7 +371,7 @@ async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State,
     judge = record.models.judge
     if judge in (None, "none"):
         return []
-    events = [event for _, event in await reader.events()]
+    events = await reader.events()
     missing = missing_verdicts(await reader.missing_verdicts(record.key), repeats, record.n_repeats)
     same, reviewed = same_family_note(record.models.answering, judge), await read_review(reader, record)
     measured = [one.text(str(judge)) for one in calibrations(events, record)]

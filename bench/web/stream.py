@@ -58,7 +58,7 @@ async def _follow(response: web.StreamResponse, site: Site, folder: Path, seen: 
     while True:
         began = time.monotonic()
         async with Reader.open(folder) as reader:
-            events = await reader.events(after=seen)
+            events = await reader.numbered_events(after=seen)
             now = await _state(site, reader, folder.name)
         if now != known:
             await _send(response, "state", now, seen)

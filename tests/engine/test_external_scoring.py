@@ -75,7 +75,7 @@ async def test_an_unknown_id_keeps_its_rank_and_is_reported_in_an_event(world: W
     assert found.values["mrr"] == 0.5
     assert found.phases[Phase.SEARCH].data["unmapped"] == 2
     async with Reader.open(world.workspace / "scored") as reader:
-        ((_, event),) = [one for one in await reader.events() if one[1].kind == "unknown_ids"]
+        (event,) = await reader.events("unknown_ids")
     assert event.message.startswith('2 different hit ids are unknown in the corpus of their item, first "nobody"')
 
 

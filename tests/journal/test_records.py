@@ -196,10 +196,11 @@ async def test_events_after_a_number_are_the_later_events(tmp_path: Path) -> Non
     events = [Event(kind=f"k{n}", scope=LANE, message=f"m{n}", data={"n": n}, at=START) for n in range(4)]
     folder = await written(tmp_path / "run", events)
     async with Reader.open(folder) as reader:
-        found = await reader.events()
-        assert [event for _, event in found] == events
-        assert [event for _, event in await reader.events(after=found[1][0])] == events[2:]
-        assert await reader.events(after=found[-1][0]) == []
+        found = await reader.numbered_events()
+        assert [event for _, event in found] == await reader.events() == events
+        assert await reader.events("k2") == events[2:3]
+        assert [event for _, event in await reader.numbered_events(after=found[1][0])] == events[2:]
+        assert await reader.numbered_events(after=found[-1][0]) == []
 
 
 async def test_probes_of_a_lane_are_returned_in_order(tmp_path: Path) -> None:

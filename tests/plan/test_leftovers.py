@@ -50,7 +50,7 @@ async def test_abandoned_namespaces_are_no_longer_leftovers_and_not_recorded_as_
         await journal.flush()
         assert [each.attempts for each in await left(folder)] == [{"c3": 2}], "a later attempt is another namespace"
     async with Reader.open(folder) as reader:
-        ((_, event),) = [each for each in await reader.events() if each[1].kind == ABANDONED]
+        (event,) = await reader.events(ABANDONED)
     assert (event.scope, event.message) == ("lane-hosted", "2 namespaces at hosted were abandoned: not cleared")
 
 

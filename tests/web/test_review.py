@@ -45,7 +45,7 @@ async def workspace(tmp_path: Path) -> Path:
 
 async def events(workspace: Path) -> list[tuple[str, str, Any]]:
     async with Reader.open(workspace / "checkpoints" / "r1") as reader:
-        found = [event for _, event in await reader.events()]
+        found = await reader.events()
     return [(one.kind, one.scope, one.data) for one in found if one.kind.startswith("review")]
 
 

@@ -114,7 +114,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
 
     async def read() -> Json:
         async with Reader.open(find_run(workspace, name)) as reader:
-            meta, events = reader.meta, await reader.events()
+            meta = reader.meta
             return {
                 "run_id": meta.run_id,
                 "created_at": meta.created_at.isoformat(),
@@ -125,7 +125,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
                 "versions": dict(meta.versions),
                 "code_state": dict(meta.code_state),
                 "notes": meta.extra.get("notes", []),
-                "judge_calibration": [dict(one.data) for _, one in events if one.kind == CALIBRATION],
+                "judge_calibration": [dict(one.data) for one in await reader.events(CALIBRATION)],
                 "resumes": [{"at": one.at.isoformat(), **one.data} for one in reader.resumes],
             }
 

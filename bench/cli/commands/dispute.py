@@ -263,7 +263,7 @@ async def _answers_of_run(catalog: Catalog, target: str, dataset: Dataset) -> li
     async with Reader.open(folder) as reader:
         jobs = [one for one in read_jobs(reader.meta.extra) if one.models.answering is not None]
         every = {one.answer_owner: one for one in jobs if one.benchmark == dataset.name}
-        events = [event for _, event in await reader.events()]
+        events = await reader.events()
         return [
             await _answers_of_job(reader, LabelSource(record, folder, events))
             for record in every.values()

@@ -112,7 +112,7 @@ async def _reused_by_lane(run: RunContext) -> dict[str, Mapping[str, object]]:
     if not run.resumed:
         return {}
     async with Reader.open(run.folder) as reader:
-        return {event.scope: event.data for _, event in await reader.events() if event.kind == REUSED}
+        return {event.scope: event.data for event in await reader.events(REUSED)}
 
 
 async def _has_ingested(lane: OpenLane) -> bool:
@@ -186,7 +186,7 @@ async def _stored_builds(folder: Path, lane: OpenLane) -> list[StoredBuild]:
     found = []
     config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
     async with Reader.open(folder) as reader:
-        events = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
+        events = {event.scope: event.data for event in await reader.events(BUILD)}
         for build in await builds_of(reader):
             name = build.provider.partition("@")[0]
             if build.benchmark != benchmark or name != config.name or build.build not in events:

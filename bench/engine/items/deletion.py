@@ -54,11 +54,11 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
     return map_hits(lane, ready.content.anonymized, after)
 
 
-def deletions_begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
+def deletions_begun(events: list[Event], lane: str) -> set[tuple[str, int]]:
     """Return the deletions that earlier processes began, as (item, number of the attempt to ingest its corpus)."""
     return {
         (str(event.data["item"]), int(str(event.data["attempt"])))
-        for _, event in events
+        for event in events
         if event.kind == INTENT and event.scope == lane
     }
 

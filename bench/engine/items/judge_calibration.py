@@ -75,11 +75,10 @@ async def _known(run: RunContext) -> dict[tuple[str, str], float | None]:
     """
     found: dict[tuple[str, str], float | None] = {}
     async with Reader.open(run.folder) as reader:
-        for _, event in await reader.events():
-            if event.kind == CALIBRATION:
-                rate = event.data["fpr"]
-                value = rate.get("value") if isinstance(rate, Mapping) else None
-                found[str(event.data["judge"]), str(event.data["prompt_sha256"])] = value
+        for event in await reader.events(CALIBRATION):
+            rate = event.data["fpr"]
+            value = rate.get("value") if isinstance(rate, Mapping) else None
+            found[str(event.data["judge"]), str(event.data["prompt_sha256"])] = value
     return found
 
 

@@ -186,7 +186,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
         ended = await reader.settled(record.key, record.epochs)
     for row in reduce_repeats(rows, names, record.epochs_reducer, epochs=record.epochs)[0]:
         filling.add_row(row)
-    events = [event for _, event in await reader.events()]
+    events = await reader.events()
     counts, probes = OutcomeCounts.of(ended), await reader.probes(record.build)
     reasons = await job_invalid_reasons(reader, record, counts, probes, await repeats_of(reader, record, counts))
     return Side(
@@ -219,8 +219,8 @@ async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
     if record.models.judge is None:
         return None
     rates = []
-    for _, event in await reader.events():
-        if event.kind == CALIBRATION and event.data.get("judge") == record.models.judge:
+    for event in await reader.events(CALIBRATION):
+        if event.data.get("judge") == record.models.judge:
             found = [event.data.get(name) for name in ("fpr", "fnr")]
             rates += [one.get("value") for one in found if isinstance(one, Mapping)]
     return max((float(rate) for rate in rates if isinstance(rate, int | float)), default=None)

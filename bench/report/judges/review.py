@@ -182,7 +182,7 @@ async def read_review(reader: Reader, record: JobRecord) -> Review | None:
 
     Both are estimated from labels by people. The result is None if there are no labels.
     """
-    events = [event for _, event in await reader.events()]
+    events = await reader.events()
     if sample_of(events, record) is None:
         return None
     return review_of(events, record, await verdicts_of(reader, record))

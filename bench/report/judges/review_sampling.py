@@ -94,7 +94,7 @@ class JudgedAnswer:
 
 async def _judged_answers(reader: Reader, jobs: Sequence[JobRecord]) -> dict[AnswerKey, JudgedAnswer]:
     """Return answer -> verdicts of all judges, for each answer with a verdict."""
-    generations = range(1 + sum(event.kind == RESCORED for _, event in await reader.events()))
+    generations = range(1 + len(await reader.events(RESCORED)))
     newest = [await verdicts_of(reader, record) for record in jobs]
     scorings = [await verdicts_of(reader, record, generation) for record in jobs for generation in generations]
     found: dict[AnswerKey, JudgedAnswer] = {}

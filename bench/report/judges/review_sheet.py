@@ -92,7 +92,7 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
     """
     async with Reader.open(folder) as reader:
         await reader.refuse_held()
-        events = [event for _, event in await reader.events()]
+        events = await reader.events()
         groups = by_answers(await judged_jobs(reader, provider))
         samples = [await draw_sample(reader, jobs, n=n, seed=seed) for jobs in groups]
         fresh = [one for one, jobs in zip(samples, groups, strict=True) if sample_of(events, jobs[0]) != one]
@@ -106,7 +106,7 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
 
 async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet:
     """Read the sampled answers of a run and their labels. If no sample was drawn, the result is empty."""
-    events = [event for _, event in await reader.events()]
+    events = await reader.events()
     groups = by_answers(await judged_jobs(reader, provider))
     samples = [(jobs, sample) for jobs in groups if (sample := sample_of(events, jobs[0])) is not None]
     found: dict[str, SheetEntry] = {}

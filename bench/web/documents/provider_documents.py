@@ -111,7 +111,7 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
         return {}
     try:
         async with Reader.open(folder) as reader:
-            builds = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
+            builds = {event.scope: event.data for event in await reader.events(BUILD)}
             records = read_jobs(reader.meta.extra)
     except BenchError:
         return {}

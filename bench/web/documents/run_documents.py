@@ -333,7 +333,7 @@ async def run_document(site: Site, run_id: str) -> RunDocument:
         status = await reader.status()
         jobs = read_jobs(reader.meta.extra)
         meta = reader.meta
-        events = [{"id": number, **event_json(event)} for number, event in await reader.events()]
+        events = [{"id": number, **event_json(event)} for number, event in await reader.numbered_events()]
     progress, counted = await progress_of(site, run_id, jobs)
     shown = await results_of(site, run_id, items=planned_items(jobs))
     document = {
