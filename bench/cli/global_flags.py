@@ -13,8 +13,13 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.config.catalog import Catalog
+    from bench.settings import Environment
 
 DISPLAYS = ("auto", "live", "plain", "json", "none")
 
@@ -32,6 +37,23 @@ class Globals:
     color: bool = True
     json: bool = False
     traceback: bool = False
+
+    def catalog(self) -> Catalog:
+        """Load the configs of the workspace."""
+        from bench.config.catalog import Catalog
+
+        return Catalog.load(self.workspace)
+
+    def environment(self) -> Environment:
+        """Load the environment variables, with those of the ``.env`` file."""
+        from bench.settings import Environment
+
+        return Environment.load(self.workspace, self.env_file)
+
+    def configure_log(self) -> None:
+        from bench import events
+
+        events.configure(verbose=self.verbose, quiet=self.quiet, log_file=self.log_file)
 
 
 SWITCHES: dict[str, Callable[[Globals], Globals]] = {

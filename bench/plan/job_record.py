@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from bench.errors import JournalError
+from bench.errors import JournalError, UsageError
 from bench.journal.rows import Chain
 from bench.model import Phase
 from bench.plan.ranges import Ranges
@@ -300,6 +300,27 @@ def read_jobs(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
     except ValidationError as error:
         text = "the journal describes its jobs in a format that this version cannot read"
         raise JournalError(text, hint="use the version of bench that started the run") from error
+
+
+def jobs_matching(
+    run_id: str, jobs: Sequence[JobRecord], *, benchmark: str | None = None, provider: str | None = None
+) -> list[JobRecord]:
+    """Return the jobs of a benchmark and a provider; None matches every name. A provider includes its variants.
+
+    Raises:
+        UsageError: no job matches.
+    """
+    found = [
+        one
+        for one in jobs
+        if (benchmark or one.benchmark).lower() == one.benchmark.lower()
+        and provider in (None, one.provider, one.provider.partition("@")[0])
+    ]
+    if not found:
+        target = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
+        known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in jobs)) or "none"
+        raise UsageError(f"run {run_id} has no job of {target}", hint=f"jobs of this run: {known}")
+    return found
 
 
 def dump_jobs(jobs: Sequence[JobRecord]) -> list[Json]:

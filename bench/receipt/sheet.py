@@ -23,7 +23,7 @@ from bench.journal.pages import sampled_times
 from bench.journal.paths import report_folder
 from bench.metrics.latency import attempt_us
 from bench.model import Phase, State
-from bench.plan.job_record import JobRecord
+from bench.plan.job_record import JobRecord, jobs_matching
 from bench.plan.validity import is_judged
 from bench.report.cost_text import cost_sentence, usd_text
 from bench.report.fold import JobReport, fold
@@ -128,14 +128,15 @@ def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
 async def run_sheets(
     reader: Reader, catalog: Catalog, *, benchmark: str | None = None, provider: str | None = None
 ) -> list[EvidenceSheet]:
-    """Return one sheet for each job of a run; ``benchmark`` and ``provider`` select jobs, None = all."""
+    """Return one sheet for each job of a run; ``benchmark`` and ``provider`` select jobs, None = all.
+
+    Raises:
+        UsageError: no job matches.
+    """
     report = await fold(reader, benchmark=benchmark)
+    chosen = jobs_matching(report.run_id, [job.record for job in report.jobs], provider=provider)
     named = zip(report.jobs, job_texts(report.jobs), strict=True)
-    return [
-        await _job_sheet(reader, catalog, report.run_id, job, name)
-        for job, name in named
-        if provider in (None, job.record.provider)
-    ]
+    return [await _job_sheet(reader, catalog, report.run_id, job, name) for job, name in named if job.record in chosen]
 
 
 async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobReport, name: str) -> EvidenceSheet:

@@ -22,7 +22,7 @@ from bench.journal.rows import OK
 from bench.metrics.failure_reason import Loss, LossFacts, LossKind, count_losses, loss_of
 from bench.metrics.fold_input import item_outcome
 from bench.model import Phase, Verdict
-from bench.plan.job_record import JobRecord, read_jobs
+from bench.plan.job_record import JobRecord, jobs_matching, read_jobs
 from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.scalars import list_texts, whole_number
 
@@ -116,16 +116,7 @@ async def lost_items(
     """
     wanted = _kinds(kinds)
     records = read_jobs(reader.meta.extra)
-    chosen = [
-        one
-        for one in records
-        if (benchmark is None or one.benchmark.lower() == benchmark.lower())
-        and (provider is None or one.provider == provider)
-    ]
-    if not chosen:
-        known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))
-        target = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
-        raise UsageError(f"run {reader.meta.run_id} has no job of {target}", hint=f"jobs of this run: {known}")
+    chosen = jobs_matching(reader.meta.run_id, records, benchmark=benchmark, provider=provider)
     jobs = [await _job_losses(reader, record, records, wanted) for record in chosen]
     return RunLosses(run_id=reader.meta.run_id, jobs=tuple(jobs))
 

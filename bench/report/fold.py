@@ -24,7 +24,7 @@ from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
 from bench.plan.builds import BuildTotals
-from bench.plan.job_record import JobRecord, read_jobs
+from bench.plan.job_record import JobRecord, jobs_matching, read_jobs
 from bench.plan.leftover import NOT_CLEARED, unresolved_events
 from bench.plan.ranges import gaps_of
 from bench.plan.shared_builds import BUILD, REUSED
@@ -199,7 +199,8 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
     events = await reader.events()
     standing = await unresolved_events(reader, events)
     jobs = []
-    for record in _records(reader, benchmark):
+    every = read_jobs(reader.meta.extra)
+    for record in jobs_matching(reader.meta.run_id, every, benchmark=benchmark) if benchmark else every:
         scoped = [event for event in standing if event.scope in (record.build, record.lane, record.key)]
         uncleared = sum(event.kind == NOT_CLEARED for event in standing if event.scope == record.build)
         jobs.append(await _fold_job(reader, record, events, by=by, standing=scoped, uncleared=uncleared))
@@ -236,15 +237,6 @@ def _with_level_notes(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
             "give ingest.unit of both configs the same value"
         )
         yield replace(job, notes=(*job.notes, note))
-
-
-def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:
-    every = read_jobs(reader.meta.extra)
-    found = [record for record in every if benchmark is None or record.benchmark.lower() == benchmark.lower()]
-    if every and not found:
-        known = ", ".join(dict.fromkeys(record.benchmark for record in every))
-        raise UsageError(f"run {reader.meta.run_id} has no job of {benchmark}", hint=f"benchmarks of this run: {known}")
-    return found
 
 
 async def _fold_job(

@@ -77,7 +77,7 @@ def clean(
         console.note("nothing to clean")
     else:
         freed = frozenset() if orphans else frozenset(one.folder.name for one in found)
-        environment = _environment(workspace)
+        environment = current.get().environment()
         work = CleanSettings(
             workspace=workspace, environment=environment, services=services, orphans=orphans, freed=freed
         )
@@ -91,12 +91,6 @@ def clean(
     if current.get().json:  # after the work, so that "done" is true
         console.json_value({"done": yes, "runs": [one.as_json() for one in found]})
     return 0
-
-
-def _environment(workspace: Path) -> Environment:
-    from bench.settings import Environment
-
-    return Environment.load(workspace, current.get().env_file)
 
 
 def _split_names(given: Sequence[str] | None) -> frozenset[str]:

@@ -54,7 +54,7 @@ def _print_json_lines(name: str, flags: SelectionFlags, *, memories: bool) -> No
     from bench.datasets import open_benchmark
     from bench.datasets.dataset_json import item_lines, memory_lines
 
-    catalog = Catalog.load(current.get().workspace)
+    catalog = current.get().catalog()
     dataset = open_benchmark(catalog.benchmark(name), catalog.workspace)
     lines = memory_lines if memories else item_lines
     for line in lines(dataset, selection_of(flags)):
@@ -81,7 +81,7 @@ def _description(name: str) -> Mapping[str, object]:
     """Return the description of the benchmark, provider, run or metric with this name, searched in this order."""
     from bench.journal.paths import run_ids
 
-    catalog = Catalog.load(current.get().workspace)
+    catalog = current.get().catalog()
     if any(entry.has_name(name) for entry in catalog.benchmarks()):
         from bench.datasets import open_benchmark
         from bench.datasets.dataset_json import describe as describe_dataset
@@ -97,14 +97,12 @@ def _description(name: str) -> Mapping[str, object]:
 def _provider(catalog: Catalog, name: str) -> Mapping[str, object] | None:
     from bench.plan.provider import embedded_by, load_named
     from bench.providers.description import detailed_entry
-    from bench.settings import Environment
 
     try:
         config = load_named(catalog, name)
     except UsageError:
         return None
-    environment = Environment.load(catalog.workspace, current.get().env_file)
-    return detailed_entry(config, embedding=embedded_by(config, environment.dry_run()))
+    return detailed_entry(config, embedding=embedded_by(config, current.get().environment().dry_run()))
 
 
 def _run(workspace: Path, name: str) -> Mapping[str, object]:

@@ -113,21 +113,17 @@ class DoctorSteps:
 async def _examine(
     name: str, embedding_model: str | None, keep: bool, timeout_s: float | None, answered: list[DoctorCheck]
 ) -> DoctorReport:
-    from bench import events
     from bench.cli.run_display import ticking
-    from bench.config.catalog import Catalog
     from bench.http import Http
     from bench.models import open_embedder, open_model
     from bench.plan.build import model_files
     from bench.plan.provider import load_named
     from bench.providers import ProviderContext
     from bench.providers.doctor import examine
-    from bench.settings import Environment
 
     flags = current.get()
-    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
-    environment = Environment.load(flags.workspace, flags.env_file)
-    catalog = Catalog.load(flags.workspace)
+    flags.configure_log()
+    environment, catalog = flags.environment(), flags.catalog()
     config = load_named(catalog, name)
     rule = config.client_embeddings
     async with Http(attempt_s=timeout_s, repeats_timeouts=False) as http:

@@ -15,7 +15,6 @@ import anyio
 from bench.cli import console
 from bench.cli.flags import SEVERAL, Toggle, run_or_newest
 from bench.cli.global_flags import current
-from bench.config.catalog import Catalog
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ def sign(
     """
     from bench.journal.paths import find_run, report_folder
     from bench.receipt.signing.sign import SigningRequest, sign_run
-    from bench.settings import Environment
 
     ring = keyring()
     run = find_run(ring.workspace, run_or_newest(run_id))
@@ -78,7 +76,7 @@ def sign(
         allow_partial=allow_partial,
         dsse=also == "dsse",
         log=ring.log_folder,
-        environment=Environment.load(ring.workspace, current.get().env_file),
+        environment=current.get().environment(),
         workspace=ring.workspace,
     )
     outcome = anyio.run(sign_run, run, signing_key, request)
@@ -135,9 +133,9 @@ def reproduce(
     from bench.receipt.verification.reproduce import reproduce as rerun
     from bench.receipt.verification.verify import VerificationRequest
 
-    flags, ring = current.get(), keyring()
+    ring = keyring()
     existing_file(receipt)
-    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
+    current.get().configure_log()
     question = VerificationRequest(
         trust=load_trust(trusted, pubkey or ()),
         items=existing_file(items),
@@ -266,11 +264,6 @@ def sheet(
         if target.endswith(".json") and Path(target).is_file()
         else anyio.run(_sheets_of_run, target, benchmark, provider)
     )
-    if not sheets:
-        wanted = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
-        raise UsageError(
-            f"run {target} has no job of {wanted}", hint="list the jobs of the run with: bench results RUN_ID"
-        )
     if current.get().json:
         console.json_value({"kind": "evidence_sheet", "version": 1, "sheets": [one.to_json() for one in sheets]})
     elif html is not None:
@@ -296,6 +289,6 @@ async def _sheets_of_run(target: str, benchmark: str | None, provider: str | Non
     from bench.journal.paths import find_run
     from bench.receipt.sheet import run_sheets
 
-    workspace = current.get().workspace
-    async with Reader.open(find_run(workspace, target)) as reader:
-        return await run_sheets(reader, Catalog.load(workspace), benchmark=benchmark, provider=provider)
+    flags = current.get()
+    async with Reader.open(find_run(flags.workspace, target)) as reader:
+        return await run_sheets(reader, flags.catalog(), benchmark=benchmark, provider=provider)

@@ -291,16 +291,12 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
 
 def load_workspace() -> tuple[Catalog, Environment]:
     """Load the configs and the environment variables of the workspace, and configure logging."""
-    from bench import events
-    from bench.config.catalog import Catalog
-    from bench.settings import Environment
-
     flags = current.get()
-    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
-    environment = Environment.load(flags.workspace, flags.env_file)
+    flags.configure_log()
+    environment = flags.environment()
     if environment.dotenv is not None:
         console.note(f"variables from {environment.dotenv} (variables of the environment take precedence)")
-    return Catalog.load(flags.workspace), environment
+    return flags.catalog(), environment
 
 
 def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:

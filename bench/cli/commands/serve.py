@@ -13,7 +13,6 @@ from bench.cli.flags import whole_number
 from bench.cli.global_flags import current
 
 if TYPE_CHECKING:
-    from bench.settings import Environment
     from bench.web.app import OpenSite, Settings
 
 DEFAULT_PORT = 3000
@@ -46,12 +45,16 @@ def explore(
     from bench.journal.paths import find_run, run_ids
     from bench.web.app import Settings
 
-    workspace, environment = _load_environment()
-    run = run_id or run or next(iter(run_ids(workspace)), None)
+    flags = current.get()
+    run = run_id or run or next(iter(run_ids(flags.workspace)), None)
     if run is not None:
-        find_run(workspace, run)
+        find_run(flags.workspace, run)
+    flags.configure_log()
+    environment = flags.environment()
     return _serve(
-        Settings(workspace=workspace, environment=environment, host=host, port=port, token_file=token_file, run=run)
+        Settings(
+            workspace=flags.workspace, environment=environment, host=host, port=port, token_file=token_file, run=run
+        )
     )
 
 
@@ -80,11 +83,12 @@ def serve(
 
     if max_runs < 1:
         raise UsageError(f"--max-runs {max_runs}: expected at least 1")
-    workspace, environment = _load_environment()
+    flags = current.get()
+    flags.configure_log()
     return _serve(
         Settings(
-            workspace=workspace,
-            environment=environment,
+            workspace=flags.workspace,
+            environment=flags.environment(),
             host=host,
             port=port,
             token_file=token_file,
@@ -92,15 +96,6 @@ def serve(
             max_runs=max_runs,
         )
     )
-
-
-def _load_environment() -> tuple[Path, Environment]:
-    from bench import events
-    from bench.settings import Environment
-
-    flags = current.get()
-    events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
-    return flags.workspace, Environment.load(flags.workspace, flags.env_file)
 
 
 def _serve(settings: Settings) -> int:

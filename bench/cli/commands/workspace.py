@@ -57,10 +57,8 @@ def validate(paths: list[Path] | None = None, /) -> int:
         Config files, folders of them, or names of configs.
     """
     from bench.cli.commands.validate import check_all
-    from bench.settings import Environment
 
-    environment = Environment.load(current.get().workspace, current.get().env_file)
-    report = check_all(_catalog(), paths or [], environment)
+    report = check_all(current.get().catalog(), paths or [], current.get().environment())
     if current.get().json:
         console.json_value(report.as_json())
     else:
@@ -142,10 +140,8 @@ def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="
     from_
         A file or URL to use instead of the benchmark's own address.
     """
-    from bench import events
-
-    events.configure(verbose=current.get().verbose, log_file=current.get().log_file)
-    found = download_benchmark(_catalog(), benchmark, source=from_)
+    current.get().configure_log()
+    found = download_benchmark(current.get().catalog(), benchmark, source=from_)
     if current.get().json:
         facts = {"state": found.state, "path": str(found.path), "bytes": found.size, "sha256": found.sha256}
         console.json_value({"benchmark": benchmark, **facts})
@@ -156,9 +152,8 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
     """Download the dataset of a benchmark if it is missing, and print its state; ``source`` is a file or URL."""
     from bench.datasets.rows.download import download as bring
     from bench.datasets.rows.file_transport import aiohttp_fetch
-    from bench.settings import Environment
 
-    environment = Environment.load(catalog.workspace, current.get().env_file)
+    environment = current.get().environment()
     config = catalog.benchmark(name)
 
     async def download_data() -> DownloadResult:
@@ -221,12 +216,6 @@ fi""",
     "fish": "complete -c memorybench -w bench",
 }
 """last lines of each completion script, which register the completion for both names of the program"""
-
-
-def _catalog() -> Catalog:
-    from bench.config.catalog import Catalog
-
-    return Catalog.load(current.get().workspace)
 
 
 LONGEST_VARIABLE = 40

@@ -24,6 +24,7 @@ from pathlib import Path
 from bench.canonical import JSON, read_object, without_members
 from bench.errors import CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
+from bench.plan.job_record import jobs_matching
 from bench.receipt.base_model import format_time, json_of
 from bench.receipt.build import ReceiptRefused, ReceiptSettings, build, learn_secrets, refuse_secrets
 from bench.receipt.files import write_atomically
@@ -217,17 +218,9 @@ async def _sign_jobs(run: Path, key: SigningKey, request: SigningRequest) -> Sig
 
 
 def _chosen(report: Report, request: SigningRequest) -> list[JobReport]:
-    found = [
-        job
-        for job in report.jobs
-        if request.benchmark in (None, job.record.benchmark)
-        and request.provider in (None, job.record.provider, job.record.provider.partition("@")[0])
-    ]
-    if not found:
-        wanted = " on ".join(one for one in (request.provider, request.benchmark) if one) or "any provider"
-        raise UsageError(
-            f"run {report.run_id} has no job of {wanted}", hint="list the jobs of the run with: bench results RUN_ID"
-        )
+    records = [job.record for job in report.jobs]
+    chosen = jobs_matching(report.run_id, records, benchmark=request.benchmark, provider=request.provider)
+    found = [job for job in report.jobs if job.record in chosen]
     if request.output.suffix == ".json" and len(found) != 1:
         raise UsageError(
             f"--output is one file, but {len(found)} jobs would be signed",

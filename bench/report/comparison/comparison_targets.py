@@ -20,7 +20,7 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import find_run
 from bench.journal.results_db import JobSummary, ResultsDb
-from bench.plan.job_record import JobRecord, read_jobs
+from bench.plan.job_record import JobRecord, jobs_matching, read_jobs
 from bench.report.comparison.sides import Side, load_side
 from bench.report.summary import RESULTS_FILE
 
@@ -124,11 +124,7 @@ async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str 
 async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[JobRecord]:
     async with Reader.open(find_run(workspace, run)) as reader:
         records = read_jobs(reader.meta.extra)
-    found = [one for one in records if not one.skipped and benchmark in (None, one.benchmark)]
-    if not found:
-        known = ", ".join(dict.fromkeys(one.benchmark for one in records)) or "none"
-        raise UsageError(f"run {run} has no job of {benchmark}", hint=f"benchmarks of this run: {known}")
-    return found
+    return jobs_matching(run, [one for one in records if not one.skipped], benchmark=benchmark)
 
 
 def _jobs_in_all(runs: Sequence[Sequence[JobRecord]]) -> list[list[JobRecord]]:
