@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiosqlite
 
@@ -33,6 +33,8 @@ APPLICATION_ID = 0x4D425231
 """``MBR1``, the application id"""
 
 ROWS_AT_ONCE = 2000
+
+Row = TypeVar("Row")
 
 _SQL = blocks("results")
 _REBUILD = "create the file again from the journals with: bench results --rebuild"
@@ -146,7 +148,8 @@ class ResultsDb:
         with _rebuildable(self.path):
             try:
                 await run_in_thread(self._connection, partial(_put_jobs, run_id, jobs))
-                async for part in _parts(items):
+                rows = items if isinstance(items, AsyncIterable) else _in_turn(items)
+                async for part in chunks(rows, ROWS_AT_ONCE):
                     await run_in_thread(self._connection, partial(_put_items, run_id, part))
                 await self._connection.commit()
             finally:
@@ -274,19 +277,21 @@ _READ: Mapping[str, Callable[[Any], object]] = {
 }
 
 
-async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> AsyncIterator[list[ItemResult]]:
-    if isinstance(items, Sequence):
-        for start in range(0, len(items), ROWS_AT_ONCE):
-            yield list(items[start : start + ROWS_AT_ONCE])
-        return
-    part: list[ItemResult] = []
-    async for item in items:
-        part.append(item)
-        if len(part) == ROWS_AT_ONCE:
-            yield part
-            part = []
-    if part:
-        yield part
+async def _in_turn(items: Iterable[ItemResult]) -> AsyncIterator[ItemResult]:
+    for item in items:
+        yield item
+
+
+async def chunks(rows: AsyncIterable[Row], size: int) -> AsyncIterator[list[Row]]:
+    """Yield lists of up to ``size`` rows."""
+    held: list[Row] = []
+    async for row in rows:
+        held.append(row)
+        if len(held) == size:
+            yield held
+            held = []
+    if held:
+        yield held
 
 
 @contextmanager

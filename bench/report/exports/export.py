@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any, TextIO, TypedDict
 from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord
+from bench.journal.results_db import chunks
 from bench.model import Phase, State, Verdict
 from bench.models.reply import CACHED
 from bench.plan.job_record import JobRecord, read_jobs
@@ -323,7 +324,7 @@ async def export_parquet(reader: Reader, path: Path) -> int:
     written = 0
     try:
         with pyarrow.parquet.ParquetWriter(part, schema) as writer:
-            async for rows in _chunks(all_rows(reader), 2000):
+            async for rows in chunks(all_rows(reader), 2000):
                 data = [{**flat_row(row), **row["metrics"]} for row in rows]
                 writer.write_table(pyarrow.Table.from_pylist(data, schema=schema))
                 written += len(rows)
@@ -331,14 +332,3 @@ async def export_parquet(reader: Reader, path: Path) -> int:
     finally:
         part.unlink(missing_ok=True)
     return written
-
-
-async def _chunks(rows: AsyncIterator[ExportedRow], size: int) -> AsyncIterator[list[ExportedRow]]:
-    held: list[ExportedRow] = []
-    async for row in rows:
-        held.append(row)
-        if len(held) == size:
-            yield held
-            held = []
-    if held:
-        yield held

@@ -11,7 +11,7 @@ A cell is one judge with one prompt. If a cell has no verdict on an answer, this
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import NamedTuple
@@ -212,12 +212,16 @@ async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Pa
 
     ``generations`` maps the number of a rescore to the name of its judge prompt.
     """
-    groups: dict[str, list[JobRecord]] = {}
-    for record in read_jobs(reader.meta.extra):
-        if record.models.judge is not None:
-            groups.setdefault(record.answer_owner, []).append(record)
-    panels = [await _panel(reader, jobs, generations) for jobs in groups.values()]
-    return [await with_texts(reader, jobs[0], panel) for jobs, panel in zip(groups.values(), panels, strict=True)]
+    groups = by_answers(record for record in read_jobs(reader.meta.extra) if record.models.judge is not None)
+    return [await with_texts(reader, jobs[0], await _panel(reader, jobs, generations)) for jobs in groups]
+
+
+def by_answers(jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, ...]]:
+    """Group the jobs by their answers. All jobs of a group judge the same answers."""
+    found: dict[str, list[JobRecord]] = {}
+    for record in jobs:
+        found.setdefault(record.answer_owner, []).append(record)
+    return [tuple(some) for some in found.values()]
 
 
 async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping[int, str]) -> Panel:

@@ -188,12 +188,17 @@ async def read_review(reader: Reader, record: JobRecord) -> Review | None:
     return review_of(events, record, await verdicts_of(reader, record))
 
 
+def labels_in(events: Iterable[Event]) -> dict[str, bool]:
+    """Return id of a drawn answer -> True if people labelled it as right; the newest label counts."""
+    return {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
+
+
 def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) -> Review | None:
     """Compare ``verdicts`` with the labels that people gave to a job's answers; None if there are no labels."""
     sample = sample_of(events, record)
     if sample is None:
         return None
-    known = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
+    known = labels_in(events)
     labelled = [(one, known[name]) for one in sample.drawn if (name := sample.id_of(one.key)) in known]
     judged = [LabelledVerdict(one, verdicts[one.key], right) for one, right in labelled if one.key in verdicts]
     rights: list[list[bool]] = [[] for _ in sample.strata]

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from bench.errors import UsageError
 from bench.journal import Event, Journal, Reader
 from bench.plan.job_record import JobRecord, read_jobs
-from bench.report.judges.panel import item_texts
-from bench.report.judges.review import LABEL, SampledAnswer, sample_of
+from bench.report.judges.panel import by_answers, item_texts
+from bench.report.judges.review import LABEL, SampledAnswer, labels_in, sample_of
 from bench.report.judges.review_sampling import draw_sample
 
 
@@ -73,14 +73,6 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
     return found
 
 
-def by_answers(jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, ...]]:
-    """Group the jobs by their answers. All jobs of a group judge the same answers."""
-    found: dict[str, list[JobRecord]] = {}
-    for record in jobs:
-        found.setdefault(record.answer_owner, []).append(record)
-    return [tuple(some) for some in found.values()]
-
-
 async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = None) -> None:
     """Draw n answers of each memory system and answering model, and write new samples to the journal.
 
@@ -116,8 +108,7 @@ async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet
     order = list(found)
     if samples:
         random.Random(samples[0][1].seed).shuffle(order)
-    labels = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
-    return ReviewSheet(entries={name: found[name] for name in order}, labels=labels)
+    return ReviewSheet(entries={name: found[name] for name in order}, labels=labels_in(events))
 
 
 async def texts_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:

@@ -186,6 +186,11 @@ class RankingTable:
     standings: tuple[Standing, ...]
     notes: tuple[str, ...] = ()
 
+    @property
+    def ranked(self) -> list[Standing]:
+        """The rows that have a value and are not controls."""
+        return [one for one in self.standings if one.value is not None and not one.first.bound]
+
 
 def tables_of(board: Sequence[RankedJob], view: str) -> list[RankingTable]:
     """Return the tables of one view: overall, benchmark, type, provider or model."""
@@ -413,7 +418,7 @@ def leaders(table: RankingTable) -> tuple[str, str] | None:
 
     The result is None if fewer than two rows are ranked, or if a row has several jobs.
     """
-    ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
+    ranked = table.ranked
     if len(ranked) < 2 or len(ranked[0].places) > 1:
         return None
     first, second = _sides(*ranked[:2])
@@ -425,15 +430,15 @@ def summary_sentences(table: RankingTable, *, command: bool = True) -> tuple[str
 
     If ``command`` is true, the sentence on the leader has the command that tests the lead.
     """
-    ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
     unranked = (
         [f"not ranked, because they only show the limits of a memory system: {', '.join(bounds)}"] if bounds else []
     )
-    return (*_lead(table, ranked, command=command), *unranked)
+    return (*_lead(table, command=command), *unranked)
 
 
-def _lead(table: RankingTable, ranked: Sequence[Standing], *, command: bool) -> tuple[str, ...]:
+def _lead(table: RankingTable, *, command: bool) -> tuple[str, ...]:
+    ranked = table.ranked
     if not ranked:
         return ()
     if len(ranked) == 1:
