@@ -178,7 +178,7 @@ async def rescored_plan(
 async def show_own_scoring(run: RunContext) -> None:
     """Hide the rescores of a run that continues, because they do not score the items that were pending."""
     async with Reader.open(run.folder) as reader:
-        rescored = any(event.kind == RESCORED for _, event in await reader.events())
+        rescored = bool(await reader.events(RESCORED))
     if rescored:
         await run.journal.show_scoring(0, **_shown_jobs(run.plan, run.journal.meta))
         run.progress.events.append(
