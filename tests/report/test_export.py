@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from bench.config.json_schema import docstrings
 from bench.errors import UsageError
 from bench.journal import Reader
+from bench.journal.results_db import chunks
 from bench.metrics import score
 from bench.model import Phase, State, Verdict
 from bench.plan.job_record import JobRecord, ModelNames
 from bench.report import fold
-from bench.report.exports import export
 from bench.report.exports.export import (
     FLAT_COLUMNS,
     AnswerStatus,
@@ -279,8 +279,8 @@ async def test_rows_are_written_in_chunks_without_loss() -> None:
         for number in range(7):
             yield {"n": number}
 
-    chunks = [[row["n"] for row in chunk] async for chunk in export._chunks(numbers(), 3)]
-    assert chunks == [[0, 1, 2], [3, 4, 5], [6]]
+    found = [[row["n"] for row in chunk] async for chunk in chunks(numbers(), 3)]
+    assert found == [[0, 1, 2], [3, 4, 5], [6]]
 
 
 # ------------------------------------------------------------------------------ trec
