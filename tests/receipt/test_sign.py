@@ -316,14 +316,14 @@ async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -
     request = RunRequest(benchmarks=("demo",), providers=("bm25",), limit=4, run_id="r1")
     plan = make_plan(Catalog.load(ring.workspace), request, environment)
     announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
-    index = announce_in_child(announcement)
+    index = announce_in_child(ring.workspace, announcement)
     run = (await execute(plan, environment=environment)).folder
     folder = ring.workspace / "results" / "published"
     made = (await signed(ring, run, log=folder)).receipts[0]
     receipt = load(made.file)
     assert receipt.run.preregistration is not None and receipt.run.log is not None
     assert receipt.run.preregistration.log_index == index
-    assert receipt.config_digest in announcement.started.config_digests
+    assert receipt.config_digest in announcement.config_digests
     publish(made.file, ring, at=AT)
     assert check_log(read_log(folder), ring.trusted()).verdict is ReceiptVerdict.VALID
 
@@ -335,7 +335,7 @@ async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
     plan = make_plan(Catalog.load(ring.workspace), RunRequest(benchmarks=("demo",), limit=2), environment)
     announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
     with pytest.raises(UsageError, match='no active key has the role "log"'):
-        announce_in_child(announcement)
+        announce_in_child(ring.workspace, announcement)
 
 
 # ------------------------------------------------------------------------ sign again

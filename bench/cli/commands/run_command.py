@@ -411,7 +411,7 @@ def _announce(plan: Plan, meta: RunMeta) -> None:
     """Announce the run in the public log before its first call. A child process reads the key of the log."""
     from bench.receipt.log.publish import announce_in_child, announcement_of
 
-    index = announce_in_child(announcement_of(plan, meta))
+    index = announce_in_child(plan.workspace, announcement_of(plan, meta))
     console.note(f"announced in the public log at index {index}")
 
 

@@ -8,7 +8,7 @@ Example::
 
     published = publish(path, ring, at=format_time(now))
     published.index, published.is_new        # is_new is False if the same receipt was published before
-    index = announce_in_child(announcement_of(plan, meta))        # used by bench run --publishable
+    index = announce_in_child(workspace, announcement_of(plan, meta))    # used by bench run --publishable
 """
 
 from __future__ import annotations
@@ -305,18 +305,10 @@ def _refuse_empty(reason: str | None) -> None:
         raise UsageError("a reason is missing", hint="give a reason with --reason TEXT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Announcement:
-    """The entry that announces a run, and the workspace that has the log."""
-
-    workspace: Path
-    started: RunStarted
-
-
-def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
+def announcement_of(plan: Plan, meta: RunMeta) -> RunStarted:
     """Return the announcement of a planned run; ``meta`` is the metadata for the journal of that run."""
     jobs = read_jobs(meta.extra)
-    started = RunStarted(
+    return RunStarted(
         index=0,
         at=format_time(datetime.now(UTC)),
         run_id=meta.run_id,
@@ -326,16 +318,15 @@ def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
         seed=plan.request.seed,
         code_commit=commit_or_none(meta.code_state.get("commit")),
     )
-    return Announcement(workspace=plan.workspace, started=started)
 
 
-def announce_in_child(find_announcement: Announcement) -> int:
-    """Append the entry ``run-started`` in a child process; return the log index of this entry.
+def announce_in_child(workspace: Path, started: RunStarted) -> int:
+    """Append the announcement of a run to the log of the workspace in a child process; return its log index.
 
     Raises:
         UsageError: the child process reported an error.
     """
-    question = {"workspace": str(find_announcement.workspace.resolve()), "entry": json_of(find_announcement.started)}
+    question = {"workspace": str(workspace.resolve()), "entry": json_of(started)}
     return int(str(run_in_child("bench.receipt.log.publish", question)["logIndex"]))
 
 
