@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
+from math import isclose
 
 from bench.canonical import sha256_hex
 from bench.journal import Reader
@@ -305,7 +306,7 @@ class JobTotals:
         value, zero = tally.fold(metric.aggregation, self.pending)
         if metric.aggregation == "other" and report is not None:
             value, zero = report.value, report.value_failures_as_zero
-        found = report.interval if report is not None else None
+        found = report.interval if report is not None and _is_about(report.value, value) else None
         return schema_results.ReceiptScore(
             definition=metric.definition,
             value=value,
@@ -319,6 +320,14 @@ class JobTotals:
             else schema_results.ReceiptInterval(low=found.low, high=found.high, level=found.level, method=found.method),
             breakdown={} if report is None else {name: tally.labels_of(name) for name in report.breakdown},
         )
+
+
+def _is_about(reported: float | None, value: float | None) -> bool:
+    """Return True if the interval of a reported value is an interval of ``value``.
+
+    The values differ if repeats of an item are combined by another rule than the mean.
+    """
+    return reported is not None and value is not None and isclose(reported, value, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def _breakdown(job: JobReport, name: str) -> Iterable[str]:

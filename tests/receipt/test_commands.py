@@ -16,6 +16,7 @@ from bench.cli import run as command_line
 from bench.receipt.signing.dsse import opened
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.keys import revoke, rotate
+from bench.receipt.signing.signature import sign
 from tests.receipt.receipt_making import run_demo
 
 pytestmark = pytest.mark.usefixtures("forked_children")
@@ -72,6 +73,36 @@ def test_sign_verify_publish_rotate_retract_and_revoke_work_one_after_the_other(
     shutil.copy(ring.workspace / "keys" / "default-2.pub", other)
     code, out = bench("verify", file, "--pubkey", str(other))
     assert code == 3 and "key_unknown" in out
+
+
+def test_a_signed_interval_or_isolation_proof_that_contradicts_the_receipt_is_invalid(
+    ring: Keyring, bench: Callable[..., tuple[int, str]], desk: Any, make: Any
+) -> None:
+    anyio.run(lambda: run_demo(ring.workspace, "r1"))
+    file = Path(json.loads(bench("sign", "r1", "--json")[1])["receipts"][0]["file"])
+    original = json.loads(file.read_text())
+    public = desk.folder / "me.pub"
+    public.write_text(desk.store().keys[0].public_key)
+
+    def verified(change: Callable[[dict[str, Any]], object]) -> tuple[int, str]:
+        document = json.loads(json.dumps(original))
+        change(document)
+        file.write_text(json.dumps(sign(make.with_digests(document), desk.key)))
+        return bench("verify", str(file), "--pubkey", str(public))
+
+    def interval(**bounds: float) -> Callable[[dict[str, Any]], object]:
+        return lambda body: body["scores"]["deterministic"]["mrr"]["interval"].update(bounds)
+
+    value = original["scores"]["deterministic"]["mrr"]["value"]
+    assert verified(lambda body: None)[0] == 0
+    code, out = verified(interval(low=value - 1e-4, high=value + 1e-4))
+    assert code == 5 and out.startswith("INVALID") and "interval_mismatch" in out
+    code, out = verified(interval(low=0, high=value - 0.01))
+    assert code == 5 and "does not contain the value" in out
+    code, out = verified(lambda body: body["run"]["isolationProof"].update(probed=3, passed=0, failed=3))
+    assert code == 5 and "invariant_isolation" in out
+    code, out = verified(interval(level=0.5))
+    assert code == 5 and "interval_mismatch" in out
 
 
 def test_usage_errors_have_exit_code_2(bench: Callable[..., tuple[int, str]], tmp_path: Path) -> None:

@@ -360,7 +360,7 @@ NO_CORPORA = CorpusTimes(ingest_us=(), searchable_us=(), memories=0, wall_us=0)
 
 def test_rows_add_up_to_counts_and_scores() -> None:
     interval = Interval(low=0.1, high=0.9, level=0.95, method="wilson")
-    measured = {"mrr": measurement("mrr", interval=interval, breakdown={"type": {}})}
+    measured = {"mrr": replace(measurement("mrr", interval=interval, breakdown={"type": {}}), value=0.75)}
     folds = JobTotals.of(job(record=record(n_selected=2, epochs=3), metrics=measured))
     folds.add(row(values={"mrr": 1.0}))
     folds.add(row("incorrect", {"mrr": 0.5}, labels={"type": "b"}))
@@ -383,6 +383,14 @@ def test_rows_add_up_to_counts_and_scores() -> None:
     times_of = json_of(scores)["measured"]
     assert times_of["search_us"] == {"n": 3, "min": 5, "p50": 5, "p95": 5, "p99": 5, "max": 5}  # type: ignore[index]
     assert times_of["ingest_memories_per_s"] == {"n": 0, "value": None}  # type: ignore[index]
+
+
+def test_a_score_has_no_interval_if_the_report_combines_repeats_to_another_value() -> None:
+    interval = Interval(low=0.1, high=0.9, level=0.95, method="t")
+    folds = JobTotals.of(job(metrics={"mrr": measurement("mrr", interval=interval)}))
+    folds.add(row(values={"mrr": 1.0}))
+    score = folds.scores(NO_CORPORA).deterministic["mrr"]
+    assert (score.value, score.interval) == (1.0, None)
 
 
 def test_the_reported_models_of_answers_and_verdicts_are_collected() -> None:

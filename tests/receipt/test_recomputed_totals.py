@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tests.receipt.receipt_making as make
+from bench import stats
 from bench.receipt.base_model import validate
 from bench.receipt.items_file import ItemRow
 from bench.receipt.schema import Body
@@ -335,6 +336,81 @@ def test_more_than_k_hits_are_reported_only_if_the_run_has_a_k() -> None:
     assert findings_of_rows(body, rows)[1] == ("fail", "invariant_over_k", "more than k hits: item-00000")
 
 
+def with_interval(
+    method: str, low: float, high: float, name: str = "mrr", *, epochs: int = 1, level: float = 0.95
+) -> list[tuple[str, str, str]]:
+    """Return the findings for the receipt of the default rows with this interval of one metric."""
+
+    def change(body: Json, rows: list[Json]) -> None:
+        body["run"]["epochs"] = epochs
+        stated = {"low": low, "high": high, "level": level, "method": method}
+        score(body, name).update(interval=stated)
+
+    return changed(change)
+
+
+def interval_of_rows(name: str = "mrr", *, clustered: bool = True, level: float = 0.95) -> tuple[str, float, float]:
+    rows = make.default_rows()
+    values = [row["metrics"][name] for row in rows]
+    found = stats.interval(values, [row["corpusId"] for row in rows] if clustered else None, level)
+    assert found is not None
+    return found.method, found.low, found.high
+
+
+def test_an_interval_that_follows_from_the_rows_is_accepted() -> None:
+    for name in ("mrr", "recall_at_10"):
+        for clustered in (True, False):
+            assert with_interval(*interval_of_rows(name, clustered=clustered), name) == [ALL_OK]
+    assert with_interval(*interval_of_rows(level=0.5), level=0.5) == [ALL_OK]
+
+
+def test_an_interval_that_the_rows_contradict_is_reported_with_both() -> None:
+    method, low, high = interval_of_rows()
+    [(status, code, detail)] = with_interval(method, low + 1e-6, high)
+    assert (status, code) == ("fail", "interval_mismatch")
+    assert detail == f"mrr.interval is [{low + 1e-6}, {float(high)}] (cluster_t), but the rows give [{low}, {high}]"
+    assert with_interval(method, low, high - 1e-6)[0][1] == "interval_mismatch"
+    [(_, code, detail)] = with_interval("wilson", 0.6, 0.9)
+    assert (code, detail) == (
+        "interval_mismatch", "mrr.interval is [0.6, 0.9] (wilson), but the rows give none by this method",
+    )  # fmt: skip
+
+
+def test_an_interval_that_rows_cannot_show_is_listed_as_not_recomputed() -> None:
+    listed = ("skip", "None", "intervals not recomputed, only checked for plausibility: mrr")
+    assert with_interval("bootstrap_bca", 0.6, 0.9) == [ALL_OK, listed]
+    assert with_interval("cluster_t", 0.6, 0.9, epochs=2) == [ALL_OK, listed]
+    assert with_interval("cluster_t", 0.6, 0.9, level=1) == [ALL_OK, listed]
+
+
+def test_an_interval_of_a_macro_mean_is_recomputed() -> None:
+    def found(change: float) -> list[str]:
+        rows = make.default_rows()
+        for row in rows:
+            row["metrics"]["token_f1"] = row["metrics"]["mrr"]
+        groups = [[row for row in rows if row["labels"]["question_type"] == kind] for kind in ("single", "temporal")]
+        tallies = [
+            stats.Tally.of([row["metrics"]["mrr"] for row in group], [row["corpusId"] for row in group])
+            for group in groups
+        ]
+        right = stats.interval_macro_of(tallies)
+        assert right is not None
+        body = make.body(rows)
+        made = make.score(rows, lambda r: r["metrics"]["mrr"], "token_f1/1", 10)
+        means = [tally.total / tally.n for tally in tallies]
+        body["scores"]["deterministic"]["token_f1"] = {
+            **made,
+            "aggregate": "macro:question_type",
+            "value": math.fsum(means) / 2,
+            "valueFailuresAsZero": math.fsum(means) / 2,
+            "interval": {"low": right.low, "high": right.high + change, "level": 0.95, "method": right.method},
+        }
+        return [code for status, code, _ in findings_of_rows(body, rows) if status == "fail"]
+
+    assert found(0) == []
+    assert found(-0.01) == ["interval_mismatch"]
+
+
 def test_scores_that_rows_cannot_show_are_listed_as_not_recomputed() -> None:
     rows = make.default_rows()
     for row in rows:
@@ -378,7 +454,8 @@ def broken(**changes: Any) -> list[tuple[str, str]]:
     return [(str(f.code), f.detail) for f in invariants(validate(Body, body))]
 
 
-C, R = "invariant_counts", "invariant_rate_range"
+C, R, V = "invariant_counts", "invariant_rate_range", "invariant_interval"
+WIDE: Json = {"low": 0.5, "high": 0.9, "level": 0.95, "method": "other"}
 D, J = "scores__deterministic__", "scores__judged__accuracy__"
 TIMES: Json = {"n": 3, "min": 1, "p50": 2, "p95": 3, "p99": 3, "max": 3}
 FALSE: list[tuple[Json, list[tuple[str, str]]]] = [
@@ -417,6 +494,24 @@ FALSE: list[tuple[Json, list[tuple[str, str]]]] = [
     ({D + "mrr__value": 0.95}, [("invariant_mrr_le_hit", "mrr 0.95 > hit rate at 10 0.9")]),
     ({D + "mrr__value": 0.95, "run__k": None}, []),
     ({D + "mrr__value": 0.95, D + "mrr__definition": "mrr@3/1"}, []),
+    ({D + "mrr__interval": WIDE}, []),
+    ({D + "mrr__interval": {**WIDE, "low": 0.9, "high": 0.95}},
+     [(V, "deterministic.mrr: the interval [0.9, 0.95] is impossible: it does not contain the value "
+       "0.5326190476190475")]),
+    ({D + "mrr__interval": {**WIDE, "low": 0.9, "high": 0.95}, "run__epochs": 2}, []),
+    ({D + "mrr__interval": {**WIDE, "low": 0.75, "high": 0.73}, "run__epochs": 2},
+     [(V, "deterministic.mrr: the interval [0.75, 0.73] is impossible: its lower bound is above its upper bound")]),
+    ({D + "mrr__interval": {**WIDE, "high": 1.01}},
+     [(V, "deterministic.mrr: the interval [0.5, 1.01] is impossible: a share is in 0..1")]),
+    ({D + "mrr__interval": {**WIDE, "level": 1}},
+     [(V, "deterministic.mrr: the interval [0.5, 0.9] is impossible: its level 1.0 is not between 0 and 1")]),
+    ({J + "value": None, J + "aggregate": "other", J + "interval": WIDE},
+     [(V, "judged.accuracy: the interval [0.5, 0.9] is impossible: the score has no value")]),
+    ({J + "value": 9, J + "definition": "points/1", J + "interval": {**WIDE, "high": 12}}, []),
+    ({"run__isolationProof__failed": 3, "run__isolationProof__passed": 0},
+     [("invariant_isolation", "run.isolationProof: 3 of 3 checks failed, but such a job gets no receipt")]),
+    ({"run__isolationProof__passed": 2},
+     [("invariant_isolation", "run.isolationProof: 2 passed and 0 failed do not add up to 3 probed")]),
     ({"scores__measured__search_us": {**TIMES, "min": 3}},
      [("invariant_percentiles", "search_us: expected min <= p50 <= p95 <= p99 <= max")]),
     ({"scores__measured__search_us": {**TIMES, "n": 0}},

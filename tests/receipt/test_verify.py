@@ -78,6 +78,7 @@ def test_a_receipt_without_items_file_is_valid_and_lists_what_was_not_checked(de
     assert "the items file is missing, so scores were not recomputed" in outcome.unchecked
 
 
+INTERVAL = {"low": 0.9, "high": 0.95, "level": 0.95, "method": "cluster_t"}
 BODY_FAULTS: list[tuple[str, str, Any]] = [
     ("invariant_counts", "counts.planned", 11),
     ("invariant_counts", "counts.scored", 3),
@@ -88,6 +89,9 @@ BODY_FAULTS: list[tuple[str, str, Any]] = [
     ("invariant_counts", "scores.judged.accuracy.breakdown.question_type.single.n", 1),
     ("invariant_rate_range", "scores.deterministic.mrr.value", 1.01),
     ("invariant_rate_range", "scores.judged.accuracy.breakdown.question_type.single.value", -0.1),
+    ("invariant_interval", "scores.deterministic.mrr.interval", INTERVAL),
+    ("interval_mismatch", "scores.deterministic.mrr.interval", INTERVAL),
+    ("invariant_isolation", "run.isolationProof.failed", 1),
     ("invariant_recall_monotone", "scores.deterministic.recall_at_5.value", 0.95),
     ("invariant_ndcg_le_hit", "scores.deterministic.ndcg_at_10.value", 0.95),
     ("invariant_mrr_le_hit", "scores.deterministic.mrr.value", 0.95),

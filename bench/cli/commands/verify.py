@@ -174,6 +174,8 @@ def show_findings(findings: Sequence[Finding]) -> None:
 
 
 SHOWN_ALIKE = 3
+USUAL_LEVEL = 0.95
+"""level of every interval that bench signs; a receipt with another level shows it"""
 
 
 def _finding_kind(finding: Finding) -> tuple[str, str, str]:
@@ -240,7 +242,8 @@ def _score_text(score: ReceiptScore) -> str:
     interval = score.interval
     shown = f"{score.value:.4f}"
     if interval is not None:
-        shown += f" [{interval.low:.4f}, {interval.high:.4f}]"
+        level = "" if interval.level == USUAL_LEVEL else f" at level {interval.level:g}"
+        shown += f" [{interval.low:.4f}, {interval.high:.4f}]{level}"
     if score.n_failed and score.value_failures_as_zero is not None:
         failed = counted(score.n_failed, "failed item( counts|s count)")
         shown += f", {score.value_failures_as_zero:.4f} if the {failed} as 0"

@@ -28,6 +28,7 @@ from bench.receipt.schema_results import Pace, ReceiptScore
 from bench.receipt.signing.signature import PublicKey, check_form, is_valid_signature, signed_bytes
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
+from bench.receipt.verification.interval_check import interval_faults
 from bench.receipt.verification.recompute import Recomputation, cut_of, read_definition
 from bench.visible import counted
 
@@ -98,6 +99,27 @@ def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
         values += [label.value for labels in score.breakdown.values() for label in labels.values()]
         if any(value is not None and not 0 <= value <= 1 for value in values):
             yield _broken("invariant_rate_range", f"{name}: a share is not in 0..1")
+
+
+def intervals_are_possible(body: Body) -> Iterator[Finding]:
+    """Check that each interval contains its value, and that its bounds are in order and in the range of the metric."""
+    for name, score in _all_scores(body).items():
+        is_share = read_definition(score.definition).is_rate
+        for fault in interval_faults(score, epochs=body.run.epochs, is_share=is_share):
+            assert score.interval is not None
+            bounds = f"[{score.interval.low}, {score.interval.high}]"
+            yield _broken("invariant_interval", f"{name}: the interval {bounds} is impossible: {fault}")
+
+
+def no_isolation_check_failed(body: Body) -> Iterator[Finding]:
+    """Check that all isolation checks passed, because a job with foreign memories in a namespace gets no receipt."""
+    proof = body.run.isolation_proof
+    if proof.passed + proof.failed != proof.probed:
+        detail = f"{proof.passed} passed and {proof.failed} failed do not add up to {proof.probed} probed"
+        yield _broken("invariant_isolation", f"run.isolationProof: {detail}")
+    elif proof.failed:
+        detail = f"{proof.failed} of {counted(proof.probed, 'check(|s)')} failed, but such a job gets no receipt"
+        yield _broken("invariant_isolation", f"run.isolationProof: {detail}")
 
 
 def recall_grows_with_k(body: Body) -> Iterator[Finding]:
@@ -182,6 +204,8 @@ Rule = Callable[[Body], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     counts_add_up,
     rates_lie_in_0_to_1,
+    intervals_are_possible,
+    no_isolation_check_failed,
     recall_grows_with_k,
     ndcg_at_most_hit_rate,
     mrr_at_most_hit_rate,

@@ -28,6 +28,7 @@ from bench.receipt.schema import Body
 from bench.receipt.schema_results import Label, ReceiptScore
 from bench.receipt.verification.cost_check import CostCheck
 from bench.receipt.verification.findings import Finding, fail, ok, skip, warn
+from bench.receipt.verification.interval_check import IntervalCheck
 from bench.visible import counted
 
 NO_LABEL = "(none)"
@@ -194,8 +195,9 @@ class _MetricCheck:
     ``measure`` computes the value of a row. ``measure`` is None if rows do not suffice to compute the metric.
     """
 
-    def __init__(self, name: str, score: ReceiptScore) -> None:
+    def __init__(self, name: str, score: ReceiptScore, epochs: int) -> None:
         self.name, self.score, self.tally = name, score, RecomputedTally()
+        self.interval = IntervalCheck(score, epochs=epochs)
         self.unscored_excluded = RecomputedTally()
         """values by the rule of older receipts: items without a verdict of the judge are excluded, not failed"""
         self.measure = measure_of(name, score)
@@ -213,6 +215,8 @@ class _MetricCheck:
                 tally.excluded += 1
             else:
                 tally.scored(value, where)
+        if value is not None and row.state not in FAILED_STATES:
+            self.interval.add(value, row.corpus, where)
 
     def choose_rule(self) -> None:
         """Decide whether items without a verdict count as excluded or as failed.
@@ -229,8 +233,9 @@ class Recomputation:
 
     def __init__(self, body: Body) -> None:
         self._body = body
-        self._deterministic = [_MetricCheck(name, score) for name, score in body.scores.deterministic.items()]
-        judged = [_MetricCheck(name, score) for name, score in body.scores.judged.items()]
+        epochs = body.run.epochs
+        self._deterministic = [_MetricCheck(name, score, epochs) for name, score in body.scores.deterministic.items()]
+        judged = [_MetricCheck(name, score, epochs) for name, score in body.scores.judged.items()]
         self._judged = [column for column in judged if column.measure is not None]
         self._unchecked = [column.name for column in (*self._deterministic, *judged) if column.measure is None]
         self._cost = CostCheck(body)
@@ -277,7 +282,9 @@ class Recomputation:
         if value is None:
             column.tally.excluded += 1
         else:
-            column.tally.scored(value, places.under(column.dimensions))
+            where = places.under(column.dimensions)
+            column.tally.scored(value, where)
+            column.interval.add(value, row.corpus_id, where)
 
     def findings(self) -> Iterator[Finding]:
         """Yield a failure for each total that differs from the rows, or one ``ok`` if all agree.
@@ -288,6 +295,8 @@ class Recomputation:
         yield from faults or [ok("recompute", "every total was recomputed from the rows")]
         if self._unchecked:
             yield skip("recompute", f"not recomputed, stated by the signer: {', '.join(self._unchecked)}")
+        if names := [column.name for column in (*self._deterministic, *self._judged) if column.interval.is_open]:
+            yield skip("recompute", f"intervals not recomputed, only checked for plausibility: {', '.join(names)}")
         yield from self._cost.unchecked()
 
     def _faults(self) -> Iterator[Finding]:
@@ -389,6 +398,8 @@ def _compare(column: _MetricCheck, pending: int) -> Iterator[Finding]:
     for field, stated, computed in _values(score, tally, pending):
         if stated != computed:
             yield fail("recompute", "score_mismatch", f"{name}.{field} is {stated}, but the rows give {computed}")
+    if (fault := column.interval.fault()) is not None:
+        yield fail("recompute", "interval_mismatch", f"{name}.interval is {fault}")
     yield from _compare_labels(name, score, tally)
 
 
