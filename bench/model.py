@@ -457,6 +457,11 @@ class Call:
     usage: Usage | None = None
     cost_usd: str | None = None
 
+    @property
+    def reports_usage(self) -> bool:
+        """Return True if the response reports a usage or a cost, so that the call is billed even if it failed."""
+        return self.usage is not None or self.cost_usd is not None
+
 
 # ----------------------------------------------------------------- result side
 

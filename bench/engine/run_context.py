@@ -64,7 +64,7 @@ class Budget:
             progress.rate_limited += call.status == TOO_MANY
             if call.cost_usd is not None:
                 progress.cost_usd += Decimal(call.cost_usd)
-            elif call.outcome == "ok":
+            elif call.outcome == "ok" or call.reports_usage:
                 progress.unknown_costs += 1
         self._stop_when_spent()
 

@@ -194,7 +194,7 @@ class Http:
             reported = _read(state, response)
         except AttemptFailed as failed:
             self._count_failure(state, failed)
-            _record(state, failed.status, failed.error.kind, state.timings(), None)
+            _record(state, failed.status, failed.error.kind, state.timings(), failed.reported)
             state.reset_times()
             raise
         if state.limiter.window is not None:
@@ -269,7 +269,7 @@ def _read(state: CallState, response: Response) -> ReportedUsage | None:
     """Return the usage that ``request.read`` finds in a successful response.
 
     Raises:
-        AttemptFailed: the status is not a success, or ``request.read`` raised a CallError.
+        AttemptFailed: the status is not a success, or ``request.read`` found an error in the body.
     """
     request, status = state.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
@@ -277,9 +277,14 @@ def _read(state: CallState, response: Response) -> ReportedUsage | None:
         wait_s = None if text is None else parse_wait_s(text, now=server_time(response.headers))
         raise classify.failure_of_status(state.endpoint, response, repeatable=request.repeatable, wait_s=wait_s)
     try:
-        return request.read(response) if request.read is not None else None
+        reported = request.read(response) if request.read is not None else None
     except CallError as error:
         raise classify.failure_of_body(error, response, repeatable=request.repeatable) from error
+    if reported is not None and reported.error is not None:
+        failed = classify.failure_of_body(reported.error, response, repeatable=request.repeatable)
+        failed.reported = reported
+        raise failed
+    return reported
 
 
 def _record(

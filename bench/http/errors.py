@@ -23,7 +23,7 @@ from typing import assert_never
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable, Unreachable
 from bench.events import redact
 from bench.http.endpoint import Endpoint
-from bench.http.message import Response
+from bench.http.message import ReportedUsage, Response
 from bench.patterns import pattern
 
 
@@ -76,6 +76,8 @@ class AttemptFailed(Signal):
     wait_s: float | None = None
     """time in seconds that the server asked to wait; None if it did not say"""
     status: int | None = None
+    reported: ReportedUsage | None = None
+    """usage and cost that the response reports, although it cannot be used"""
 
     def __post_init__(self) -> None:
         Exception.__init__(self, str(self.error))

@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
 
-from bench.errors import MappingError
+from bench.errors import CallError, MappingError
 from bench.events import redact
 from bench.model import Usage
 from bench.values import dataclass
@@ -33,11 +33,13 @@ class FormField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedUsage:
-    """Model, token usage and price that a successful response reports, for the call log."""
+    """Model, token usage and price that a response with a successful status reports, for the call log."""
 
     model: str | None = None
     usage: Usage | None = None
     cost_usd: str | None = None
+    error: CallError | None = None
+    """the error for a response that cannot be used, although it may be billed; None if it can be used"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class Request:
     ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)
     """statuses outside 2xx that also count as success"""
     read: Callable[[Response], ReportedUsage | None] | None = field(default=None, kw_only=True)
-    """called with each successful response; returns the usage, and raises a CallError if the body reports an error.
-    Unavailable and RateLimited are retried."""
+    """called with each successful response; returns the usage, and returns or raises a CallError if the body reports an
+    error. Unavailable and RateLimited are retried."""
     tokens: int = field(default=0, kw_only=True)
     """number of tokens that the request needs from a limit of tokens per minute"""
     key: str = field(default="", kw_only=True)

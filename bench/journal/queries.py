@@ -460,7 +460,7 @@ def phase_outcome(row: JournalRow) -> tuple[Phase, str] | None:
 
 
 async def read_spending(connection: aiosqlite.Connection) -> tuple[Decimal, int]:
-    """Return the total cost of all calls in USD, and the number of successful calls whose cost is unknown."""
+    """Return the total cost of all calls in USD, and the number of billed calls whose cost is unknown."""
     rows = list(await connection.execute_fetchall(READ["spending"]))
     known = sum((Decimal(cost) * count for cost, _, count in rows if cost is not None), Decimal(0))
-    return known, sum(count for cost, ok, count in rows if cost is None and ok)
+    return known, sum(count for cost, billed, count in rows if cost is None and billed)

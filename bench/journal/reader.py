@@ -625,7 +625,7 @@ class Reader:
         return tuple(map(int, (await self._all("searched", clean(lane)))[0]))
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Return the total cost of all calls in USD, and the number of successful calls whose cost is unknown."""
+        """Return the total cost of all calls in USD, and the number of billed calls whose cost is unknown."""
         with sqlite_errors_reported(self.path):
             return await read_spending(self._connection)
 
@@ -639,13 +639,26 @@ class Reader:
             units, time_us = (sum(part[place] for part in parts) for place in (1, 2))
         calls, tokens, unknown_costs, cost = 0, 0, 0, Decimal(0)
         paid = await self._all("phase_calls", clean(owner), PHASES[phase]) if await self._any("any_call") else ()
-        for cost_usd, ok, count, used in paid:
+        for cost_usd, billed, count, used in paid:
             calls, tokens = calls + int(count), tokens + int(used)
-            unknown_costs += int(count) if ok and cost_usd is None else 0
+            unknown_costs += int(count) if billed and cost_usd is None else 0
             cost += Decimal(cost_usd or 0) * int(count)
         return PhaseTotals(
             units=units, calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unknown_costs=unknown_costs, time_us=time_us
         )
+
+    async def uncounted_costs(self, lane: str, answering: str, job: str) -> dict[str, tuple[Decimal, int]]:
+        """Return owner -> (cost in USD, number of calls with unknown cost) of calls that no value of an item includes.
+
+        These are calls of failed and unfinished items, earlier attempts, and calls for no item, such as the calibration
+        of a judge. Calls of a lane for no item are left out, because they belong to the ingest.
+        """
+        found: dict[str, tuple[Decimal, int]] = {}
+        for owner, usd, billed, calls in await self._all("uncounted_costs", clean(lane), clean(answering), clean(job)):
+            cost, unknown = found.get(str(owner), (Decimal(0), 0))
+            unknown += int(calls) if billed and usd is None else 0
+            found[str(owner)] = cost + Decimal(usd or 0) * int(calls), unknown
+        return found
 
     async def contexts(self, answering: str) -> dict[str, tuple[int, int]]:
         """Return, for each corpus, the number of answers and the total tokens of their contexts.

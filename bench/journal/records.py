@@ -31,11 +31,13 @@ class UsageTotals:
     cost_usd: str = "0"
     """decimal text; sum over the calls with a known cost"""
     unknown_costs: int = 0
-    """number of successful calls with unknown cost; a failed call of unknown cost counts as free"""
+    """number of billed calls with unknown cost; a failed call is billed if its response reports a usage"""
     with_usage: int = 0
     """number of calls with a usage"""
     estimated: int = 0
     """number of calls whose usage was estimated, because the endpoint reported none"""
+    timeouts: int = 0
+    """number of calls that timed out; the vendor may bill them"""
 
     def __add__(self, other: UsageTotals) -> UsageTotals:
         return UsageTotals(
@@ -46,6 +48,7 @@ class UsageTotals:
             unknown_costs=self.unknown_costs + other.unknown_costs,
             with_usage=self.with_usage + other.with_usage,
             estimated=self.estimated + other.estimated,
+            timeouts=self.timeouts + other.timeouts,
         )
 
 
@@ -65,9 +68,10 @@ def _spent(calls: list[Call]) -> UsageTotals:
         errors=sum(call.outcome != "ok" for call in calls),
         usage=sum(usages, NO_USAGE),
         cost_usd=format(sum(costs, Decimal(0)), "f"),
-        unknown_costs=sum(call.cost_usd is None and call.outcome == "ok" for call in calls),
+        unknown_costs=sum(call.cost_usd is None and (call.outcome == "ok" or call.reports_usage) for call in calls),
         with_usage=len(usages),
         estimated=sum(usage.estimated for usage in usages),
+        timeouts=sum(call.outcome == "timeout" for call in calls),
     )
 
 
@@ -83,7 +87,7 @@ class PhaseTotals:
     cost_usd: str
     """decimal text; sum over the calls with a known cost"""
     unknown_costs: int
-    """number of successful calls with unknown cost"""
+    """number of billed calls with unknown cost"""
     time_us: int
     """total time of the successful attempts, without waits in queues and for rate limits"""
 

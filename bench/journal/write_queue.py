@@ -308,7 +308,7 @@ class Journal:
             return await read_corpus(self._reading, lane, corpus)
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Return the total cost of all calls in USD, and the number of successful calls whose cost is unknown."""
+        """Return the total cost of all calls in USD, and the number of billed calls whose cost is unknown."""
         with sqlite_errors_reported(self.path):
             return await read_spending(self._reading)
 

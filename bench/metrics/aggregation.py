@@ -30,7 +30,7 @@ class Sample:
     failed_values: Tally = field(default_factory=Tally)
     """values that are known for failed items, such as the cost of a failed item"""
     corpus_values: Sequence[float] = ()
-    """one value per corpus; a sum over the whole job adds them to the values of the items"""
+    """costs of corpora and of calls that no item includes; a sum over the whole job adds them to the values of items"""
     wall_us: int | None = None
     """wall time of the job's ingest in microseconds"""
     concurrency: int | None = None
@@ -189,7 +189,7 @@ class MeanWithPercentiles:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The total cost: the sum over items, failed items and corpora."""
+    """The total cost: the sum over items, failed items, corpora, and calls that no item includes."""
 
     scale: ClassVar[int] = 1
     name: str = "other"

@@ -31,7 +31,7 @@ from bench.metrics.fold_input import (
     has_dimension,
     reduce_repeats,
 )
-from bench.metrics.pricing import ALL_ROLES, ROLES_OF, WHOLE_JOB, cost_of
+from bench.metrics.pricing import ALL_ROLES, ITEM_ROLES, ROLES_OF, TOTAL_COSTS, WHOLE_JOB, cost_of
 from bench.metrics.protocol import MAX_VALUE, Measure
 from bench.model import Measurement, Row, State
 from bench.stats import Tally
@@ -152,14 +152,20 @@ def _metric_measurement(
 ) -> Measurement:
     """Return the Measurement of one metric over the rows in ``cells``.
 
-    Set ``whole`` if the cells contain the whole job: then a total cost includes the cost of the ingest.
+    Set ``whole`` if the cells contain the whole job: then a total cost includes the cost of the ingest and of calls
+    that no item includes.
     """
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
-    if whole and column.metric.definition.partition("/")[0] in WHOLE_JOB:
+    name = column.metric.definition.partition("/")[0]
+    if whole and name in WHOLE_JOB:
         costs = [cost_of(("ingest",))(corpus.row()) for corpus in job.corpora]
         sample = replace(sample, corpus_values=[c for c in costs if c is not None])
         unknown += sum(c is None for c in costs)
+    if whole and name in TOTAL_COSTS:
+        others = [job.uncounted[role] for role in ROLES_OF.get(name, ITEM_ROLES) if role in job.uncounted]
+        sample = replace(sample, corpus_values=[*sample.corpus_values, *(cost for cost, _ in others)])
+        unknown += sum(calls for _, calls in others)
     return _measurement(column.metric, sample, reasons, unknown, job)
 
 

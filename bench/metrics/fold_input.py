@@ -96,6 +96,9 @@ class JobFacts:
     """role, such as answer -> the name and version of the price table, or ``prices`` if the config sets the prices, or
     both; a role whose calls had no price is absent"""
     corpora: Sequence[CorpusFacts] = ()
+    uncounted: Mapping[str, tuple[float, int]] = field(default_factory=dict)
+    """role, such as judge -> (cost in USD, number of calls with unknown cost) of calls that no value of an item
+    includes, such as those of failed items"""
     judged: bool = False
     """true: a judge decides whether an item is correct, so an item without a verdict of the judge counts as failed"""
 

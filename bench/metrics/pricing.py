@@ -124,6 +124,8 @@ ROLES_OF = {"cost_per_query": QUERY_ROLES, "cost_ingest": ("ingest",), "cost_jud
 """name of a cost metric -> the roles whose calls it includes; a metric without an entry includes all roles"""
 WHOLE_JOB = frozenset({"cost_total", "cost_per_correct"})
 """names of the metrics that also include the cost of the ingest"""
+TOTAL_COSTS = WHOLE_JOB | {"cost_judge"}
+"""names of the metrics that also include the cost of calls that no item includes"""
 
 
 Prices = Mapping[str, Mapping[str, object]]

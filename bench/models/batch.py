@@ -322,6 +322,8 @@ def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt
     else:
         try:
             reported = request.read(response) if request.read is not None else None
+            if reported is not None and reported.error is not None:
+                failed = failure_of_body(reported.error, response, repeatable=True)
         except CallError as error:
             failed = failure_of_body(error, response, repeatable=True)
     record(

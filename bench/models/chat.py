@@ -26,7 +26,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from bench.config.model import merge_body
-from bench.errors import AuthError, Rejected
+from bench.errors import AuthError, CallError, Rejected
 from bench.http import Endpoint, ReportedUsage, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import usage as usages
@@ -180,7 +180,10 @@ class ChatModel:
 
     def _read(self, response: Response, prompt: str, result: _CallResult) -> ReportedUsage:
         body = self._body(response)
-        reply = result.reply = self._dialect.read_chat(body)
+        try:
+            reply = result.reply = self._dialect.read_chat(body)
+        except CallError as error:
+            return unusable_reply(self._target, self._price, body, error, batch=self._batch)
         dialect, result.late = self._target.dialect, isinstance(body, Mapping) and AFTER_FINISH in body
         used = result.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
         result.unreadable = used.estimated and usages.is_usage_unreadable(dialect, body)
@@ -234,6 +237,19 @@ def call_price(
     if price is None or used.estimated:
         return None
     return price(target.name, used, returned=returned, when=datetime.now(UTC), batch=batch)
+
+
+def unusable_reply(
+    target: Target, price: Price | None, body: object, error: CallError, *, batch: bool = False
+) -> ReportedUsage:
+    """Return the error of a response that cannot be used, with the usage and price if the response reports a usage."""
+    used = usages.normalise(target.dialect, body)
+    if used.estimated:
+        return ReportedUsage(error=error)
+    named = body.get("model") if isinstance(body, Mapping) else None
+    model = named if isinstance(named, str) and named else target.model
+    cost = call_price(target, price, used, returned=model, batch=batch)
+    return ReportedUsage(model=model, usage=used, cost_usd=cost, error=error)
 
 
 def without_refused_feature(features: ModelFeatures, refusal: str) -> ModelFeatures | None:

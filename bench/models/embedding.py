@@ -21,7 +21,7 @@ from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, ReportedUsage, Request, Response
 from bench.models import usage as usages
-from bench.models.chat import SEEN_SHARE, Price, call_price
+from bench.models.chat import SEEN_SHARE, Price, call_price, unusable_reply
 from bench.models.dialect import Dialect
 from bench.models.names import Target
 from bench.tokens import count_tokens, fewest_tokens
@@ -189,7 +189,10 @@ class RemoteEmbedder(CachingEmbedder):
 
         def read(response: Response) -> ReportedUsage:
             body = response.json()
-            vectors[:] = self._check_vectors(self._dialect.read_vectors(body), texts)
+            try:
+                vectors[:] = self._check_vectors(self._dialect.read_vectors(body), texts)
+            except CallError as error:
+                return unusable_reply(target, self._price, body, error)
             used = usages.normalise(target.dialect, body, prompt="".join(texts))
             self._embedded += len(texts)
             if not used.estimated and 0 < used.input_tokens < SEEN_SHARE * sum(map(fewest_tokens, texts)):

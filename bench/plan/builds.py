@@ -59,7 +59,7 @@ class Build:
     tokens: int
     cost_usd: str
     cost_unknown_calls: int
-    """number of successful calls whose cost is unknown"""
+    """number of billed calls whose cost is unknown"""
     ingest_us: int
     """total time of all add calls in microseconds, without time in the queue and in the rate limiter"""
 

@@ -46,7 +46,7 @@ from bench.report.job_data import (
     read_items,
     version_notes,
 )
-from bench.report.job_notes import answer_notes, event_notes, gold_notes, gold_scores
+from bench.report.job_notes import answer_notes, event_notes, gold_notes, gold_scores, timeout_notes
 from bench.report.judges.review import read_review
 from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
@@ -117,11 +117,7 @@ class JobReport:
 
         Calls that several jobs share are counted in full for each of them.
         """
-        found: dict[str, UsageTotals] = {}
-        for by_role in self.spent.values():
-            for role, one in by_role.items():
-                found[role] = found.get(role, UsageTotals()) + one
-        return found
+        return usage_by_role(self.spent)
 
     @property
     def n_ended(self) -> int:
@@ -180,6 +176,15 @@ class Report:
             f"run {self.run_id} has no job {benchmark} x {provider}",
             hint="list the jobs of the run with: bench results RUN_ID",
         )
+
+
+def usage_by_role(spent: Mapping[str, Mapping[str, UsageTotals]]) -> dict[str, UsageTotals]:
+    """Return role -> totals over all owners."""
+    found: dict[str, UsageTotals] = {}
+    for by_role in spent.values():
+        for role, one in by_role.items():
+            found[role] = found.get(role, UsageTotals()) + one
+    return found
 
 
 async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None = None) -> Report:
@@ -259,9 +264,8 @@ async def _fold_job(
     hits = await reader.hit_counts(record.lane)
     proof = isolation_proof(reader, hits, probes, uncleared)
     measured = _fold_metrics(record, metrics, rows, facts, by)
-    gold = await gold_scores(reader, record, metrics)
     invalid = await job_invalid_reasons(reader, record, counts, probes, repeats)
-    signs = await sanity_signs(reader, record, facts)
+    gold, signs = await gold_scores(reader, record, metrics), await sanity_signs(reader, record, facts)
     return JobReport(
         record=record,
         gold=gold,
@@ -280,6 +284,7 @@ async def _fold_job(
         calibration=tuple(calibrations(events, record)),
         notes=(
             *event_notes(standing, counts.error_kinds, pending=sum(counts.states.values()) < record.n_selected),
+            *timeout_notes(usage_by_role(spent)),
             *version_notes(events, record),
             *record.prompt_leaks,
             *_build_notes(record),

@@ -30,6 +30,7 @@ from bench.journal.records import CorpusRecord as StoredCorpus
 from bench.journal.records import UsageTotals, Values
 from bench.metrics import FoldTable, item_metrics, open_metrics
 from bench.metrics.fold_input import CorpusFacts, EndState, FoldRow, JobFacts, Labels, labels_of
+from bench.metrics.pricing import TOTAL_COSTS
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
 from bench.plan.builds import BuildTotals
@@ -366,12 +367,18 @@ async def job_facts(
         for role, part in one.spent.items():
             took[role] = took.get(role, UsageTotals()) + part
         sending.add(one)
+    uncounted = {}
+    if any(metric.definition.partition("/")[0] in TOTAL_COSTS for metric in record.metrics):
+        costs = await reader.uncounted_costs(record.lane, record.answer_owner, record.key)
+        roles = {record.lane: "search", record.answer_owner: "answer", record.key: "judge"}
+        uncounted = {roles[owner]: (float(cost), unknown) for owner, (cost, unknown) in costs.items()}
     concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
     return JobFacts(
         judged=is_judged(record),
         ingest_wall_us=sending.us,
         ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
         corpora=tuple(corpora),
+        uncounted=uncounted,
         token_methods=token_methods(record, spent, list(took.values())),
         price_methods=price_methods(reader.meta, reader.resumes, record, spent, took),
     )

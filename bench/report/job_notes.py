@@ -24,7 +24,7 @@ from typing import TypedDict
 from bench.errors import NoAnswer, Truncated
 from bench.evaluators.deterministic import NO_CHOICE
 from bench.journal import Event, Reader
-from bench.journal.records import FlaggedItems, cause_texts
+from bench.journal.records import FlaggedItems, UsageTotals, cause_texts
 from bench.journal.rows import CIRCUIT_BREAKER, RESET, STOPPED
 from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
@@ -131,6 +131,20 @@ def event_notes(events: Sequence[Event], error_kinds: Mapping[str, int], *, pend
         cost = f", including {counted(sent, 'acknowledged memor(y|ies)')}" if sent else ""
         found.append(f"an ingest was abandoned and begun again {len(resets)} times{cost}")
     return found
+
+
+BILLING_ROLES = {"answering": "answering model", "judge": "judge", "embedding": "embedding model"}
+"""role of a model whose vendor may bill a call that timed out -> its description in the note"""
+
+
+def timeout_notes(usage: Mapping[str, UsageTotals]) -> list[str]:
+    """Return a note for each model with a price, or an unknown price, that did not respond to some calls in time."""
+    return [
+        f"{counted(one.timeouts, f'call(|s) of the {text}')} timed out: the vendor may bill "
+        f"{'it' if one.timeouts == 1 else 'them'}, but the cost is unknown and not included"
+        for role, text in BILLING_ROLES.items()
+        if (one := usage.get(role)) is not None and one.timeouts and (float(one.cost_usd) or one.unknown_costs)
+    ]
 
 
 def _is_repaired(event: Event, error_kinds: Mapping[str, int]) -> bool:

@@ -49,7 +49,7 @@ class CallTotals:
     cost_usd: str = "0"
     """sum of the known costs of calls, in USD as decimal text"""
     cost_unknown_calls: int = 0
-    """number of successful calls whose cost is unknown"""
+    """number of billed calls whose cost is unknown"""
     time_us: int = 0
     """total duration in microseconds, without the time in the queue and in the rate limiter"""
 

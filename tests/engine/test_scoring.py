@@ -369,7 +369,7 @@ def test_the_cost_of_a_query_embedding_is_part_of_the_search_cost(
     price: str | None, calls: list[str | None], cost: str | None
 ) -> None:
     asked = [call(cost_usd=one, role="embedding", outcome="ok") for one in calls]
-    ignored = call(cost_usd="9", role="embedding", outcome="timeout")
+    ignored = call(cost_usd=None, usage=None, role="embedding", outcome="timeout")
     result = found(cost_usd=price, priced=price is not None).billed([*asked, ignored])
     assert (result.cost_usd, result.priced) == (cost, bool(price or calls))
 
@@ -385,5 +385,5 @@ def test_the_cost_of_a_query_embedding_is_part_of_the_search_cost(
 def test_the_search_cost_contains_each_page(
     price: str | None, pages: list[tuple[str | None, str]], cost: str | None
 ) -> None:
-    asked = [call(cost_usd=one, role="provider", outcome=outcome) for one, outcome in pages]
+    asked = [call(cost_usd=one, usage=None, role="provider", outcome=outcome) for one, outcome in pages]
     assert found(cost_usd=price, priced=True).billed(asked).cost_usd == cost

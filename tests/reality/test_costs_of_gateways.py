@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,3 +51,90 @@ def test_cached_and_reasoning_tokens_have_their_price_in_the_forms_of_every_gate
     (job,) = results("r")["jobs"]
     assert job["metrics"]["cost_total"]["value"] == pytest.approx(4 * per_call)
     assert float(results("r")["jobs"][0]["usage"]["answering"]["cost_usd"]) == pytest.approx(4 * per_call)
+
+
+LOST = {"prompt_tokens": 200_000, "completion_tokens": 0, "total_tokens": 200_000}
+"""usage of a response that has no usable reply: USD 2"""
+
+
+def lost(body: dict[str, Any]) -> Reply:
+    return {"model": body["model"], "choices": [], "usage": LOST}
+
+
+def error_in_choice(body: dict[str, Any]) -> Reply:
+    choice = {"index": 0, "message": {"content": "half"}, "finish_reason": "error", "error": {"code": 502}}
+    return {"model": body["model"], "choices": [choice], "usage": LOST}
+
+
+@pytest.mark.parametrize(("unusable", "failed"), [(error_in_choice, 0), (lost, 1)])
+def test_a_response_without_a_usable_reply_costs_what_it_reports(
+    bench: Bench, results: Results, tmp_path: Path, unusable: Callable[[dict[str, Any]], Reply], failed: int
+) -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        return unusable(body) if len(stub.asked) == 1 else completion("x", usage=COUNTS)
+
+    with gateway(tmp_path, reply) as stub:
+        bench(*RUN, "--run-id", "r", "--concurrency", "1", "--max-error-rate", "1", "--metrics", "cost_total")
+    (job,) = results("r")["jobs"]
+    assert job["metrics"]["cost_total"]["n_failed"] == failed
+    assert job["metrics"]["cost_total"]["value"] == pytest.approx(2 + (4 - failed) * 0.0022)
+    assert float(job["usage"]["answering"]["cost_usd"]) == pytest.approx(2 + (4 - failed) * 0.0022)
+
+
+def test_the_budget_counts_responses_without_a_usable_reply(bench: Bench, tmp_path: Path) -> None:
+    with gateway(tmp_path, lost) as stub:
+        bench(*RUN, "--run-id", "r", "--concurrency", "1", "--max-cost", "3", check=3)
+    assert len(stub.asked) == 2 and "cost       USD 4.0" in bench("status", "r").stdout
+
+
+def test_a_response_without_a_usable_reply_and_price_counts_as_unknown(
+    bench: Bench, results: Results, tmp_path: Path
+) -> None:
+    with gateway(tmp_path, lost):
+        (tmp_path / "prices.yaml").write_text("{}")
+        bench(*RUN, "--run-id", "r", "--max-error-rate", "1", "--metrics", "cost_total", check=None)
+    (job,) = results("r")["jobs"]
+    assert (job["metrics"]["cost_total"]["value"], job["metrics"]["cost_total"]["n_unknown"]) == (None, 4)
+    assert job["usage"]["answering"]["cost_unknown_calls"] == 4
+
+
+def test_calls_that_timed_out_are_noted_because_their_cost_is_unknown(
+    bench: Bench, results: Results, tmp_path: Path
+) -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        if len(stub.asked) == 1:
+            time.sleep(1.2)
+        return completion("x", usage=COUNTS)
+
+    with gateway(tmp_path, reply) as stub:
+        bench(*RUN, "--run-id", "r", "--concurrency", "1", "--timeout", "1", "--metrics", "cost_total")
+    (job,) = results("r")["jobs"]
+    assert [note for note in job["notes"] if "timed out" in note] == [
+        "1 call of the answering model timed out: the vendor may bill it, but the cost is unknown and not included"
+    ]
+
+
+JUDGED = ("--judge-model", "acme/j1", "--judge-calibration")
+
+
+def judged(body: dict[str, Any]) -> Reply:
+    verdict = '{"correctness": 1, "faithfulness": 1, "reasoning": "same"}'
+    return completion("x" if body["model"] == "m1" else verdict, usage=COUNTS)
+
+
+def test_a_calibration_is_part_of_the_cost_of_the_judge(bench: Bench, results: Results, tmp_path: Path) -> None:
+    with gateway(tmp_path, judged) as stub:
+        (tmp_path / "prices.yaml").write_text(f"{PRICES}\nevaluators: [llm-judge]\n")
+        bench(*RUN, *JUDGED, "--run-id", "r", "--metrics", "cost_judge", "cost_total", check=None)
+    calls = [body["model"] for body in stub.asked]
+    assert len(calls) > 100
+    (job,) = results("r")["jobs"]
+    assert job["metrics"]["cost_judge"]["value"] == pytest.approx(calls.count("j1") * 0.0022)
+    assert job["metrics"]["cost_total"]["value"] == pytest.approx(len(calls) * 0.0022)
+
+
+def test_the_budget_stops_a_calibration(bench: Bench, tmp_path: Path) -> None:
+    with gateway(tmp_path, judged) as stub:
+        (tmp_path / "prices.yaml").write_text(f"{PRICES}\nevaluators: [llm-judge]\n")
+        bench(*RUN, *JUDGED, "--run-id", "r", "--max-cost", "0.01", check=3)
+    assert len(stub.asked) == 5 and "cost       USD 0.0110" in bench("status", "r").stdout

@@ -145,7 +145,7 @@ class ItemEpoch:
         )
         if done is None:
             return None
-        result = done.value.timed(done.times_us) if done.value is not None else None
+        result = done.value.timed(done.times_us).billed(done.calls) if done.value is not None else None
         failure = done.failure if result is None else result.failure
         self.lane.breaker.count_outcome(f"answer of {model}", jobs, failure)
         self.lane.run.journal.append(phase_row(key, result, failure, times_us=done.times_us, calls=done.calls))

@@ -9,12 +9,11 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from functools import cache
 
 from bench.datasets import gold_ids
 from bench.datasets.rows.row_values import scalar_text
-from bench.engine.items.phase_results import AnswerResult, SearchResult, item_key
+from bench.engine.items.phase_results import AnswerResult, SearchResult, item_key, total_usd
 from bench.engine.outcome import Failure
 from bench.journal import JournaledPhase, Key
 from bench.metrics.latency import UNTIMED_PART
@@ -186,9 +185,7 @@ def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
 def _judge_costs(calls: Sequence[Call]) -> dict[str, str | None]:
     if not calls:
         return {}
-    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
-    total = None if None in costs else str(sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0)))
-    return {"judge": total}
+    return {"judge": total_usd(calls)}
 
 
 def _text(value: object) -> str | None:

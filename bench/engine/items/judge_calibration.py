@@ -9,18 +9,20 @@ A resumed run does not repeat a test. If a judge cannot be called, this is recor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from decimal import Decimal
 
 from bench.engine.items.evaluate import MemoizedJudge
+from bench.engine.items.phase_results import total_usd
 from bench.engine.models import OpenModels
+from bench.engine.outcome import Failure
 from bench.engine.run_context import CallOwner, RunContext
+from bench.evaluators import Judge
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
 from bench.evaluators.judged import JudgeEvaluator
 from bench.evaluators.routed import distinct_evaluators
 from bench.journal import Event, Reader
-from bench.model import Call
+from bench.model import Call, Completion, Prompt
 from bench.plan import NONE, Job, Lane
 from bench.plan.model_settings import judge_tokens
 from bench.plan.validity import CALIBRATION
@@ -43,19 +45,53 @@ async def calibrate_judges(run: RunContext, models: OpenModels) -> None:
             continue
         plain = models.unbatched_judge(job.judge)
         assert plain is not None
-        judge = MemoizedJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, run.plan.request))
-        done = await run.attempt_and_journal(
-            lambda: calibrate(judge, prompts, evaluator=evaluator),  # noqa: B023  awaited here
-            CallOwner(job.key),
-        )
-        if done.failure is not None:
-            run.journal.append(Event(kind=FAILED, scope=job.key, message=f"judge calibration: {done.failure.message}"))
-        for found in done.value or ():
+        paid = _PaidJudge(run, CallOwner(job.key), plain)
+        judge = MemoizedJudge(judge=paid, memo=[], max_tokens=judge_tokens(lane.benchmark, run.plan.request))
+        try:
+            results = await calibrate(judge, prompts, evaluator=evaluator)
+        except _Ended as ended:
+            if ended.failure is not None:
+                text = f"judge calibration: {ended.failure.message}"
+                run.journal.append(Event(kind=FAILED, scope=job.key, message=text))
+            continue
+        for found in results:
             known[job.judge, found.prompt_sha256] = found.fpr.value
-            run.journal.append(Event(kind=CALIBRATION, data=_data(job.judge, found, done.calls)))
+            run.journal.append(Event(kind=CALIBRATION, data=_data(job.judge, found, paid.calls)))
     for lane, job, _ in _judged(run, models):
         _warn(run, lane, job, known)
     await run.journal.flush()
+
+
+class _Ended(Exception):
+    """Raised if a calibration ends early: because a call failed, or (``failure`` is None) because the run stops."""
+
+    def __init__(self, failure: Failure | None) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+class _PaidJudge:
+    """A judge whose calls are paid and journaled one by one, so that the budget of the run can stop a calibration."""
+
+    def __init__(self, run: RunContext, owner: CallOwner, judge: Judge) -> None:
+        self._run = run
+        self._owner = owner
+        self._judge = judge
+        self.calls: list[Call] = []
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def ask(self, prompt: Prompt) -> Completion:
+        """Return the reply of the judge. Raises _Ended if the run stops or the call fails."""
+        if self._run.stopping.requested:
+            raise _Ended(None)
+        done = await self._run.attempt_and_journal(lambda: self._judge.ask(prompt), self._owner)
+        self.calls += done.calls
+        if done.value is None:
+            raise _Ended(done.failure)
+        return done.value
 
 
 def _judged(run: RunContext, models: OpenModels) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
@@ -82,9 +118,7 @@ async def _known(run: RunContext) -> dict[tuple[str, str], float | None]:
     return found
 
 
-def _data(judge: str, found: Calibration, calls: tuple[Call, ...]) -> dict[str, object]:
-    costs = [call.cost_usd for call in calls if call.outcome == "ok"]
-    total = None if None in costs else sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
+def _data(judge: str, found: Calibration, calls: Sequence[Call]) -> dict[str, object]:
     return {
         "judge": judge,
         "prompt": found.prompt_name,
@@ -95,7 +129,7 @@ def _data(judge: str, found: Calibration, calls: tuple[Call, ...]) -> dict[str, 
         "unparsed": found.unparsed,
         "judge_noise": found.noise,
         "calls_of_all_prompts": len(calls),
-        "cost_usd_of_all_prompts": None if total is None else str(total),
+        "cost_usd_of_all_prompts": total_usd(calls),
     }
 
 

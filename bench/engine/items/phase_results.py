@@ -79,7 +79,11 @@ class SearchResult:
 
         If no call of the provider was logged, the price of one search is used.
         """
-        costs = [call.cost_usd for call in calls if call.outcome == OK and (self.priced or call.role != "provider")]
+        costs = [
+            call.cost_usd
+            for call in calls
+            if (call.outcome == OK or call.reports_usage) and (self.priced or call.role != "provider")
+        ]
         if not costs or (self.priced and costs == [self.cost_usd]):
             return self
         if self.priced and all(call.role != "provider" for call in calls):
@@ -136,6 +140,17 @@ class SearchResult:
             priced=bool(measured.get("priced")),
             replied=measured.get("replied", "") or measured.get("warned", ""),
         )
+
+
+def total_usd(calls: Sequence[Call]) -> str | None:
+    """Return the cost of all calls that are billed, as decimal text; None if one of these costs is unknown."""
+    total = Decimal(0)
+    for call in calls:
+        if call.outcome == OK or call.reports_usage:
+            if call.cost_usd is None:
+                return None
+            total += Decimal(call.cost_usd)
+    return str(total)
 
 
 CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no_finish", "other_finish", "at_limit"
@@ -210,6 +225,10 @@ class AnswerResult:
     def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
         """Return a copy of the answer with these times; a cached or batched reply gets no times."""
         return replace(self, times_us={} if self.untimed else times_us)
+
+    def billed(self, calls: Sequence[Call]) -> AnswerResult:
+        """Return a copy with the cost of all calls of the answer, including failed attempts that the vendor bills."""
+        return replace(self, reply=replace(self.reply, cost_usd=total_usd(calls))) if calls[1:] else self
 
     @property
     def untimed(self) -> bool:

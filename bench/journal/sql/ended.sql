@@ -17,6 +17,6 @@ WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
 ORDER BY p.corpus, p.unit, p.epoch, p.attempt;
 
 -- name: costs
--- a failed call of unknown cost is not counted as unknown
+-- a failed call of unknown cost is counted as unknown only if it has a usage
 SELECT c.entry, c.cost_usd FROM json_each(?1) j CROSS JOIN call c ON c.entry = j.value
-WHERE c.cost_usd IS NOT NULL OR c.outcome = 'ok' ORDER BY c.entry, c.seq;
+WHERE c.cost_usd IS NOT NULL OR c.outcome = 'ok' OR c.usage IS NOT NULL ORDER BY c.entry, c.seq;

@@ -333,8 +333,8 @@ WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.out
   AND typeof(e.data) = 'blob';
 
 -- name: spending
--- equal costs together; a failed call of unknown cost is not counted as unknown
-SELECT cost_usd, outcome = 'ok', count(*) FROM call GROUP BY 1, 2;
+-- equal costs together; a failed call of unknown cost is counted as unknown only if it has a usage
+SELECT cost_usd, outcome = 'ok' OR usage IS NOT NULL, count(*) FROM call GROUP BY 1, 2;
 
 -- name: answered
 -- a phase in one pass, by corpus: items; the time of those that ended well, without queue and limiter; the newest
@@ -359,11 +359,31 @@ FROM (
 GROUP BY corpus;
 
 -- name: phase_calls
--- the calls of every attempt of a phase, equal costs together: cost, ended well, calls, tokens in and out
-SELECT c.cost_usd, c.outcome = 'ok', count(*), coalesce(sum((c.usage ->> '$[0]') + (c.usage ->> '$[3]')), 0)
+-- the calls of every attempt of a phase, equal costs together: cost, billed, calls, tokens in and out
+SELECT c.cost_usd, c.outcome = 'ok' OR c.usage IS NOT NULL, count(*), coalesce(sum((c.usage ->> '$[0]') + (c.usage ->> '$[3]')), 0)
 FROM phase p JOIN call c ON c.entry = p.entry
 WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
 GROUP BY 1, 2;
+
+-- name: uncounted_costs
+-- the calls of a job that the values of its items do not include: of items without a score, of earlier attempts, and
+-- (not of the lane, ?1) of no item; equal costs together: owner, cost, billed, calls
+SELECT owner, cost_usd, billed, sum(calls) FROM (
+  SELECT o.name AS owner, c.cost_usd, c.outcome = 'ok' OR c.usage IS NOT NULL AS billed, count(*) AS calls
+  FROM owner o JOIN phase p ON p.owner = o.id JOIN call c ON c.entry = p.entry
+  WHERE o.name IN (?1, ?2, ?3) AND (
+    EXISTS (SELECT 1 FROM phase q WHERE q.owner = p.owner AND q.phase = p.phase AND q.corpus = p.corpus
+      AND q.unit = p.unit AND q.epoch = p.epoch AND q.attempt > p.attempt)
+    OR coalesce((SELECT s.state IN ('error', 'not_ready') FROM score s
+      WHERE s.owner = (SELECT id FROM owner WHERE name = ?3) AND s.corpus = p.corpus AND s.unit = p.unit
+        AND s.epoch = p.epoch ORDER BY s.generation DESC), 1))
+  GROUP BY 1, 2, 3
+  UNION ALL
+  SELECT o.name, c.cost_usd, c.outcome = 'ok' OR c.usage IS NOT NULL, count(*)
+  FROM owner o JOIN corpus_row r ON r.lane = o.id JOIN call c ON c.entry = r.id
+  WHERE o.name IN (?2, ?3) AND o.name <> ?1
+  GROUP BY 1, 2, 3)
+GROUP BY 1, 2, 3;
 
 -- name: payload
 SELECT body FROM payload WHERE hash = ?1;

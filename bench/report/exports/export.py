@@ -90,7 +90,8 @@ class RowWithoutTexts(AnswerStatus):
     tokens: Mapping[str, Mapping[str, int]]
     """role -> `input` and `output` tokens of all attempts; `estimated`: whether some were counted locally"""
     cost: Mapping[str, Json]
-    """role -> `usd` (decimal text) of all attempts; `unknown_calls`: successful calls with an unknown price"""
+    """role -> `usd` (decimal text) of all attempts; `unknown_calls`: calls with an unknown price, except
+    failed calls that report no usage"""
     cached: Sequence[str]
     """which of `answer` and `verdict` are from the call cache, and so have no call, cost and latency"""
     error: Mapping[str, str | None] | None
