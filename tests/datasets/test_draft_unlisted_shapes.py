@@ -281,3 +281,63 @@ def test_evidence_of_nested_questions_adds_a_retrieval_metric(tmp_path: Path) ->
     asked = [{"id": "q1", "question": "Which mill?", "answer": "Mill 1", "evidence": ["s1"]}]
     config, _ = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"sessions": sessions, "questions": asked}]))
     assert "evidenceField: evidence" in config.text and "hit_at_5" in config.text
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("references", "turns", "guess"),
+    [
+        (["d1", "d2", "d9"], [("d1",), ("d2",), ()], '2 of 3 values of "evidence" are ids of turns'),
+        (["d1", "", "d3,d1"], [("d1",), (), ("d1", "d3")], ""),
+    ],
+)
+def test_evidence_is_mapped_if_an_id_is_unknown_or_a_text_has_several_ids(
+    tmp_path: Path, references: list[str], turns: list[tuple[str, ...]], guess: str, nested: bool
+) -> None:
+    docs = [{"doc_id": f"d{number}", "text": f"Part {number}: {PLACE}"} for number in (1, 2, 3)]
+    asked = [{"question": f"Who {name}?", "answer": "Tam", "evidence": name} for name in references]
+    rows: list[dict[str, object]] = [{"id": str(at), "docs": docs, **one} for at, one in enumerate(asked)]
+    data = written(tmp_path, "d.jsonl", [{"id": "c", "docs": docs, "qa": asked}] if nested else rows)
+    made, dataset = drafted(tmp_path, data)
+    assert [dataset.item(ref).evidence.turns for ref in dataset.items()] == turns
+    assert guess in " ".join(made.guesses) and not any("evidence" in text for text in made.unmapped)
+
+
+def test_evidence_that_hardly_matches_is_reported_with_its_counts(tmp_path: Path) -> None:
+    rows = [{"question": f"Who {one}?", "answer": "Tam", "evidence": one, "docs": [{"id": 101 + at, "text": PLACE}]}
+            for at, one in enumerate((101, 7, 8))]  # fmt: skip
+    made = draft_benchmark("mine", written(tmp_path, "d.jsonl", rows), tmp_path)
+    assert any("only 1 of its 3 values match an id of a session or turn" in text for text in made.unmapped)
+
+
+@each_row(
+    ("answers", "golds"),
+    [
+        (["Tam", ["Tam", "Ned"]], [("Tam",), ("Tam", "Ned")]),
+        ([["Tam", None], 3], [("Tam",), ("3",)]),
+        ([True, [2.5]], [("true",), ("2.5",)]),
+    ],
+)
+def test_answers_are_read_as_a_value_or_a_list_of_values(
+    tmp_path: Path, answers: list[object], golds: list[tuple[str, ...]]
+) -> None:
+    rows = [{"id": str(at), "question": f"Who {at}?", "answer": one, "story": PLACE} for at, one in enumerate(answers)]
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))
+    assert [item.answers for item in map(dataset.item, dataset.items())] == golds
+
+
+@each_row(
+    ("answer", "note"),
+    [
+        ({"text": "Ned"}, "write both paths, for example [[$.answer.text, answer]]"),
+        ([{"text": "Ned"}], "write both paths, for example [[$.answer[*].text, answer]]"),
+        ([["Ned"]], "contains lists inside lists in some questions only"),
+        ([{"who": "Ned"}], "contains objects, and no field in them has a usual name"),
+    ],
+)
+def test_answers_of_several_kinds_are_reported_with_a_remedy(tmp_path: Path, answer: object, note: str) -> None:
+    rows = [
+        {"id": str(at), "question": "Who?", "answer": one, "story": PLACE} for at, one in enumerate(["Tam", answer])
+    ]
+    made = draft_benchmark("mine", written(tmp_path, "d.jsonl", rows), tmp_path)
+    assert any(note in text for text in made.unmapped)

@@ -31,7 +31,7 @@ from bench.datasets.draft.config_guess import (
     quoted_path,
 )
 from bench.datasets.draft.question_place import QuestionPlace, looks_numbered
-from bench.datasets.rows.row_values import scalar_text
+from bench.datasets.rows.row_values import flatten_lists, scalar_text
 
 _TEXTS = ("text", "texts", "value", "answer", "input_text", "content", "span_text", "name")
 
@@ -112,9 +112,18 @@ class AnswerGuess:
         values = [one[name] for one in self.place.questions() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
         if steps is None:
+            objects = [one for value in values for one in flatten_lists(value) if isinstance(one, Mapping)]
+            at = f"$.{name}[*]" if any(isinstance(one, list) for one in values) else f"$.{name}"
+            mixed = objects and (inner := first_field(merged_fields(objects), _TEXTS)) is not None
             self.unmapped.append(
-                f'"{name}" contains objects, and no field in them has a usual name: write the path of the text, '
+                f'"{name}" contains objects in some questions and other values in others: write both paths, '
+                f"for example [[{at}.{inner}, {name}]]"
+                if mixed
+                else f'"{name}" contains objects, and no field in them has a usual name: write the path of the text, '
                 f"for example $.{name}[*].NAME"
+                if objects
+                else f'"{name}" contains lists inside lists in some questions only: write the answers of a question '
+                "as one text or one list of texts"
             )
             return None
         return self.place.at(name) if not steps or steps == ["[*]"] else self.place.at(name, *steps)
@@ -183,11 +192,15 @@ class AnswerGuess:
 def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
     """Return the steps of the path from an answer value to its text.
 
-    The list of steps is empty if all answers are texts. Return None if no path fits all answers.
+    The list of steps is empty if each answer is a text, or if only some answers are lists of texts. Return None if no
+    path fits all answers.
     """
-    found = list(values)
-    if all(scalar_text(one) is not None for one in found):
-        return []
+    found = [one for one in values if one is not None]
+    lists = [one for one in found if isinstance(one, list)]
+    texts = [one for one in found if scalar_text(one) is not None]
+    if len(texts) + len(lists) == len(found) and texts:
+        plain = all(scalar_text(part) is not None for one in lists for part in one if part is not None)
+        return [] if plain else None
     if all(isinstance(one, list) for one in found):
         inner = _steps_to_texts([part for one in found for part in list_or_empty(one)])
         return None if inner is None else ["[*]", *inner]

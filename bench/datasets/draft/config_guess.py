@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from bench.datasets.dates import DateReader
 from bench.datasets.rows.row_values import scalar_text
@@ -226,6 +226,16 @@ def date_formats(value: object) -> Iterator[str]:
 
 def list_or_empty(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def are_known(references: Collection[str], ids: Collection[str]) -> bool:
+    """Return True when at least half of the references are ids.
+
+    References that are numbers must all be ids, because any small number would match.
+    """
+    found = sum(reference in ids for reference in references)
+    numbers = all(map(str.isdecimal, references))
+    return found > 0 and (found == len(references) if numbers else 2 * found >= len(references))
 
 
 def are_distinct(values: Sequence[object]) -> bool:

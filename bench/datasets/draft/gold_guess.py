@@ -19,6 +19,7 @@ from bench.datasets.draft.config_guess import (
     GRADES,
     NESTED_EVIDENCE,
     Row,
+    are_known,
     field_name,
     field_path,
     first_field,
@@ -27,6 +28,7 @@ from bench.datasets.draft.config_guess import (
 )
 from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace
+from bench.datasets.evidence import split_references
 from bench.datasets.rows.row_values import flatten_lists, is_graded, scalar_text, value_of
 from bench.scalars import object_or_empty
 
@@ -37,6 +39,9 @@ class GoldGuess:
     def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
         self.place = place
         self.unmapped: list[str] = []
+        self.guessed: list[str] = []
+        self.joined: set[str] = set()
+        """fields whose texts contain several ids each, such as ``d1, d2``"""
         names = [key for key in place.asked if EVIDENCE.fullmatch(key) and key not in skipped]
         self.paths = dict(_gold_values(place.questions(), names))
         held = {name: [one[name] for one in place.questions() if one.get(name)] for name in names}
@@ -54,23 +59,34 @@ class GoldGuess:
         """
         texts = {scalar_text(turn.get("content")) or scalar_text(turn.get("text")) for turn in history.turns}
         inside = self.place.inside
-        missed: dict[str, None] = {}
+        missed: dict[str, set[str]] = {}
         taken: set[str] = set()
         for path, values in self.paths.items():
             name = _root_field(path)
             whole = json.dumps(field_path(inside) + path[1:]) if inside else _short_path(path, name)
-            if values <= history.session_ids:
+            key = self._key(name, values, history)
+            if key == "sessionIdsField":
                 yield f"sessionIdsField: {whole}"
-            elif values <= history.turn.ids:
-                yield self._graded(path, inside) or f"turnIdsField: {whole}"
+            elif key is not None:
+                parser = ", parser: dialog_refs" if name in self.joined else ""
+                yield self._graded(path, inside) or f"turnIdsField: {whole}{parser}"
             elif path.endswith(".content") and values & texts:
                 yield f"turnIdsField: {name}, parser: exact_text"
             else:
-                missed[name] = None
+                missed[name] = missed.get(name, set()) | values
                 continue
             taken.add(name)
-        for name in missed.keys() - taken:
-            self.unmapped.append(f'"{name}" seems to contain evidence, but its values match no id of a session or turn')
+        known = history.session_ids | history.turn.ids
+        for name in [name for name in missed if name not in taken]:
+            values = missed[name]
+            self.unmapped.append(
+                f'"{name}" seems to contain evidence, but '
+                + (
+                    f"only {len(values & known)} of its {len(values)} values match an id of a session or turn"
+                    if values & known
+                    else "its values match no id of a session or turn"
+                )
+            )
             parts = [path.rpartition(".")[2] for path in self.paths if path.startswith(f"{field_path(name)}[*].")]
             if len(parts) > 1:
                 made = "/".join(f"${{{part}}}" for part in parts)
@@ -78,6 +94,29 @@ class GoldGuess:
                     f": if several fields together identify a turn, write evidence.reference, for example "
                     f'"{made}", and the same template for itemSchema.id'
                 )
+
+    def _key(self, name: str, values: set[str], history: HistoryGuess) -> str | None:
+        """Return the config key for a field with evidence ids: of sessions or of turns. Return None if neither fits.
+
+        A note is added to ``guessed`` if some values are not ids.
+        """
+        parts = {part for value in values for part in split_references(value)}
+        turns = history.turn.ids
+        if not values <= history.session_ids | turns and len(parts & turns) > len(values & turns):
+            values = parts
+            self.joined.add(name)
+        for key, kind, ids in (("sessionIdsField", "sessions", history.session_ids), ("turnIdsField", "turns", turns)):
+            if values <= ids:
+                return key
+            if are_known(values, ids):
+                missed = sorted(values - ids)
+                self.guessed.append(
+                    f'{len(values) - len(missed)} of {len(values)} values of "{name}" are ids of {kind}, so it is used '
+                    f"as evidence; not an id: {', '.join(missed[:3])}"
+                )
+                return key
+        self.joined.discard(name)
+        return None
 
     def with_ids(self, names: Collection[str], history: HistoryGuess) -> tuple[str, str, str] | None:
         """Return the first field whose values are all ids, what the ids name, and its config key.
@@ -109,13 +148,12 @@ class GoldGuess:
     def nested(self, history: HistoryGuess) -> str | None:
         """Return the field or path that contains the evidence ids of nested questions; None if no field fits."""
         known = history.session_ids | history.turn.ids
-        fields: dict[str, set[str]] = {}
+        fields: dict[str, list[set[str]]] = {}
         for path, values in self.paths.items():
-            fields.setdefault(_root_field(path), set()).update(values)
-        for name, values in fields.items():
-            if values <= known or any(
-                one <= known for path, one in self.paths.items() if path.startswith(f"$.{name}[")
-            ):
+            fields.setdefault(_root_field(path), []).append(values)
+        for name, lists in fields.items():
+            listed = any(one <= known for path, one in self.paths.items() if path.startswith(f"$.{name}["))
+            if listed or set().union(*lists) <= known or (len(lists) == 1 and self._key(name, lists[0], history)):
                 return json.dumps(f"{field_path(name)}[*]") if name in self.ranged else field_name(name)
         held = first_field(self.place.asked, NESTED_EVIDENCE, list)
         plain = held is not None and all(isinstance(one, str) for one in flatten_lists(self.place.asked[held]))

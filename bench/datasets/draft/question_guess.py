@@ -91,6 +91,7 @@ class QuestionGuess:
         self.guessed: list[str] = []
         self.type = self._kind()
         self.evidence = "".join(self._evidence())
+        self.guessed += dict.fromkeys(self.gold.guessed)
         self.abstention = self._abstention()
 
     @property
@@ -378,6 +379,8 @@ class QuestionGuess:
                 found.append(field)
         elif self.gold.ranged and (self.gold.nested(self.history) or "").startswith('"'):
             found.append("parser: ranges")
+        elif self.gold.nested(self.history) in self.gold.joined:
+            found.append("parser: dialog_refs")
         elif self.gold.paths and self.gold.nested(self.history) is None:
             names = ", ".join(self.gold.names())
             self.gold.unmapped.append(f"evidence of questions is not mapped: {names}; name it in evidenceField")

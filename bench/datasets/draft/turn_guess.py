@@ -21,6 +21,7 @@ from bench.datasets.draft.config_guess import (
     TEXT_NAMES,
     Row,
     are_distinct,
+    are_known,
     date_field,
     field_name,
     first_field,
@@ -153,21 +154,19 @@ class TurnGuess:
     def _id(self, turn: Row) -> str | None:
         """Return the field with the ids of turns; None if no field fits.
 
-        A field that contains all evidence ids of a question is preferred. Otherwise, a field with a usual id name and
+        A field that contains all or most evidence ids is preferred. Otherwise, a field with a usual id name and
         distinct values is returned.
         """
-        for name in [
-            name
-            for name in turn
-            if not GOLD.fullmatch(name)
-            and name not in SPEAKER_FIELDS
-            and not isinstance(turn[name], bool | list | Mapping)
-        ]:
-            values = {scalar_text(one.get(name)) for one in self.turns}
-            if any(gold and set(gold) <= values for gold in self.gold):
-                self.ids = {one for one in values if one}
-                self.golds = True
-                return name
+        fields = {
+            name: {text for one in self.turns if (text := scalar_text(one.get(name)))}
+            for name, value in turn.items()
+            if not GOLD.fullmatch(name) and name not in SPEAKER_FIELDS and not isinstance(value, bool | list | Mapping)
+        }
+        for fits in (_are_all_known, are_known):
+            for name, values in fields.items():
+                if any(fits(gold, values) for gold in self.gold):
+                    self.ids, self.golds = values, True
+                    return name
         if self._by_place():
             return '"$keys[-1]"'
         ids = next((name for name in ONE_ID if name != "title" and isinstance(turn.get(name), str | int)
@@ -183,6 +182,10 @@ class TurnGuess:
         if placed:
             self.ids = numbers
         return placed
+
+
+def _are_all_known(references: Collection[str], ids: Collection[str]) -> bool:
+    return bool(references) and set(references) <= set(ids)
 
 
 def speaker_field(turn: Row) -> tuple[str | None, str | None]:
