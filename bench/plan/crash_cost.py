@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from bench.config.run import RunRequest
 from bench.http.adaptive_concurrency import CEILING
-from bench.http.message import SAFE_TO_REPEAT
 from bench.plan.model import Lane
+from bench.providers.endpoints import is_repeatable
 
 if TYPE_CHECKING:
-    from bench.config.provider.calls import Endpoints, RequestSection
+    from bench.config.provider.calls import Endpoints
     from bench.config.provider.config import ProviderConfig
 
 
@@ -63,17 +63,10 @@ def _is_detectable(config: ProviderConfig) -> bool:
     endpoints = config.endpoints
     if _adapter_attribute(config, "on_unknown", config.ingest.on_unknown) == "repeat":
         return True
-    return endpoints is not None and (_is_repeated(endpoints) or _is_searchable_at_once(config, endpoints))
-
-
-def _is_repeated(endpoints: Endpoints) -> bool:
-    return all(map(_is_repeatable, endpoints.add.steps or (endpoints.add,)))
-
-
-def _is_repeatable(call: RequestSection) -> bool:
-    if call.idempotent is not None:
-        return call.idempotent
-    return call.idempotency is not None or call.method in SAFE_TO_REPEAT
+    if endpoints is None:
+        return False
+    steps = endpoints.add.steps or (endpoints.add,)
+    return all(is_repeatable(step, "add") for step in steps) or _is_searchable_at_once(config, endpoints)
 
 
 def _is_searchable_at_once(config: ProviderConfig, endpoints: Endpoints) -> bool:

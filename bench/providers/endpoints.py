@@ -7,8 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, get_args
 
 from bench.http import Endpoint, Feedback, Limits, Retry, Timeouts
+from bench.http.message import SAFE_TO_REPEAT
 
 if TYPE_CHECKING:
+    from bench.config.provider.calls import RequestSection
     from bench.config.provider.config import ProviderConfig
 
 Traffic = Literal["add", "search", "status", "manage"]
@@ -47,3 +49,10 @@ def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
         max_response_bytes=connection.max_response_bytes,
         price_usd=None if price is None else str(price),
     )
+
+
+def is_repeatable(call: RequestSection, traffic: Traffic) -> bool:
+    """Return True if sending the call twice has the same effect as sending it once."""
+    if call.idempotent is not None:
+        return call.idempotent
+    return call.idempotency is not None or traffic in ("search", "status") or call.method in SAFE_TO_REPEAT

@@ -80,7 +80,7 @@ class Declarative:
             max_bytes=config.ingest.batch.max_bytes,
             hashes=self._search_operation.reader.sources.hashes,
         )
-        if self.on_unknown == "reset" and all(step.is_repeatable for step in self._add_operation.steps):
+        if self.on_unknown == "reset" and all(step.idempotent for step in self._add_operation.steps):
             self.on_unknown = "repeat"  # its adds are repeated after a lost answer anyway, so a crash is no other case
         self._setup_operation = SetupOperation.compile(connection, config, embedder)
         self._clear_operation = ClearOperation.compile(connection, config, self._setup_operation)

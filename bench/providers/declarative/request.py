@@ -26,10 +26,9 @@ from bench.config.provider.calls import MultipartSection, PageSection, RequestSe
 from bench.errors import MappingError, Unavailable
 from bench.http import Endpoint
 from bench.http import FormField as HttpPart
-from bench.http.message import SAFE_TO_REPEAT
 from bench.providers.declarative.body_errors import CheckKind
 from bench.providers.declarative.response import WHOLE_BODY, ResponsePath, ServiceResponse, compact
-from bench.providers.endpoints import Traffic, endpoints_of
+from bench.providers.endpoints import Traffic, endpoints_of, is_repeatable
 from bench.providers.protocol import ProviderContext
 from bench.settings import VARIABLE
 from bench.values import dataclass as value_dataclass
@@ -182,7 +181,7 @@ class ProviderConnection:
             endpoint=self.endpoints[traffic],
             ok_statuses=frozenset((*call.treat_as_ok, *ok)),
             idempotency_header=call.idempotency.header if call.idempotency else None,
-            idempotent=_repeatable(call, traffic),
+            idempotent=is_repeatable(call, traffic),
             timeout_s=call.timeout / 1000 if call.timeout else None,
             check_kind=check_kind or ("change" if traffic == "manage" else "other"),
             reads_partial=reads_partial,
@@ -238,16 +237,11 @@ class CompiledCall:
     endpoint: Endpoint
     ok_statuses: frozenset[int]
     idempotency_header: str | None
-    idempotent: bool | None
+    idempotent: bool
     timeout_s: float | None
     check_kind: CheckKind = "other"
     reads_partial: bool = False
     """True if the config declares which elements of a successful response failed"""
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Return True if sending the call twice has the same effect as sending it once."""
-        return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
     def uses(self) -> frozenset[str]:
         """Return the names of the variables that the call's templates use."""
@@ -404,9 +398,3 @@ def _captures(key: str, call: RequestSection) -> Iterator[tuple[str, tuple[Respo
             yield name, (ResponsePath.at(where, path), False)
         else:
             yield name, (ResponsePath.at(where, path[0]), True)
-
-
-def _repeatable(call: RequestSection, traffic: Traffic) -> bool | None:
-    if call.idempotent is not None:
-        return call.idempotent
-    return True if call.idempotency is not None or traffic in ("search", "status") else None

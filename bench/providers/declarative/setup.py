@@ -133,7 +133,7 @@ class SetupOperation:
                     return None
                 captures = merge_captures(captures, call.captured_in(*found))
             elif call.captures:
-                if not call.is_repeatable:
+                if not call.idempotent:
                     namespace = values["runTag"]
                     raise NotCleared(
                         f"{namespace}: the answer to {call.key} was lost, and the created object cannot be looked up",
