@@ -38,18 +38,21 @@ def above_rounding(se: float, centre: float) -> float:
     return se if se > DEGENERATE * abs(centre) else 0.0
 
 
-def stderr_clustered(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:
+def stderr_clustered(
+    values: Sequence[float], clusters: Sequence[Hashable], *, correction: Literal["cr0", "cr1"] = "cr1"
+) -> float | None:
     """Return the cluster-robust standard error of the mean; None if there are fewer than two clusters.
 
     The formula is ``sqrt(C/(C-1) * sum(S_c^2)) / n`` for C clusters and n values. S_c is the sum of the deviations from
-    the mean in cluster c.
+    the mean in cluster c. With ``cr0``, the factor C/(C-1) is omitted.
     """
     groups, centre = by_cluster(values, clusters).values(), mean(values)
     count = len(groups)
     if centre is None or count < 2:
         return None
     sums = [math.fsum(chain(members, repeat(-centre, len(members)))) for members in groups]
-    return above_rounding(math.sqrt(count / (count - 1) * math.fsum(s * s for s in sums)) / len(values), centre)
+    factor = count / (count - 1) if correction == "cr1" else 1.0
+    return above_rounding(math.sqrt(factor * math.fsum(s * s for s in sums)) / len(values), centre)
 
 
 def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:

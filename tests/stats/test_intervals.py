@@ -109,6 +109,7 @@ def test_interval_cluster_has_its_expected_value() -> None:
     values, clusters = [1, 1, 1, 0, 0, 1, 0, 0], ["a", "a", "b", "b", "b", "b", "c", "c"]
     se = math.sqrt(3 / 2 * 2) / 8
     assert stats.stderr_clustered(values, clusters) == pytest.approx(se, rel=1e-14)
+    assert stats.stderr_clustered(values, clusters, correction="cr0") == pytest.approx(math.sqrt(2) / 8, rel=1e-14)
     half = 4.302652729749462 * se
     near(stats.interval_cluster(values, clusters), 0.5 - half, 0.5 + half, "cluster_t")
     near(stats.interval(values, clusters), 0.0, 1.0, "cluster_t")
