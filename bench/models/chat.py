@@ -32,7 +32,7 @@ from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import usage as usages
 from bench.models.dialect import Dialect, ModelFeatures, Reply, body_error, is_filter_refusal
 from bench.models.names import Target
-from bench.models.reply import BATCHED, PROMPT_CACHED, strip_reasoning
+from bench.models.reply import BATCHED, PROMPT_CACHED, UNSENT, strip_reasoning
 from bench.models.streams import AFTER_FINISH, is_stream, read_events
 from bench.structured import ReplySchema
 from bench.tokens import count_tokens, fewest_tokens
@@ -158,7 +158,7 @@ class ChatModel:
         )
         response = await self._http.call(self._endpoint, request)
         assert result.reply is not None, "call returns only after read"
-        reply = result.reply
+        reply, ignored = result.reply, _ignored(prompt, features)
         return strip_reasoning(
             Completion(
                 text=reply.text,
@@ -172,8 +172,12 @@ class ChatModel:
                 saved_usd=result.saved_usd,
                 latency_us=response.timings.latency_us,
                 attempts=response.attempts,
-                ignored=_ignored(prompt, features),
-                flags=(*_flags(result, text), *((BATCHED,) if self._batch else ())),
+                ignored=ignored,
+                flags=(
+                    *_flags(result, text),
+                    *((BATCHED,) if self._batch else ()),
+                    *(UNSENT + name for name in ignored),
+                ),
                 sent_tokens=sent,
             )
         )

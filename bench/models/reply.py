@@ -23,6 +23,8 @@ PROMPT_CACHED = "prompt_cached"
 """flag of a reply whose prompt was read from, or written to, the vendor's prompt cache"""
 BATCHED = "batched"
 """flag of a reply that came from a batch"""
+UNSENT = "unsent_"
+"""beginning of the flag of a reply to a request without a planned setting, such as ``unsent_temperature``"""
 UNTIMED = frozenset({CACHED, BATCHED})
 """flags of replies whose duration says nothing about the model's speed"""
 SHOWN = 80

@@ -6,8 +6,8 @@ Example::
     # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
 
 Only settings that are sent are listed. A model that does not accept a seed or a temperature has no such entry, and a
-built-in model has no settings. A setting that an endpoint rejects during the run is still listed here, and the journal
-rows record the rejection. A reasoning effort is never sent.
+built-in model has no settings. A setting that an endpoint rejects during the run is still listed here; the journal
+rows record the rejection, and results and receipts report it. A reasoning effort is never sent.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ from bench.receipt.verification.checks import invariants
 from bench.report import JobReport
 from bench.report.fold import judge_notes
 from bench.report.job_data import IngestTime
-from bench.report.job_notes import cache_notes
+from bench.report.job_notes import request_notes
 from bench.settings import Environment
 from bench.visible import counted
 
@@ -147,7 +147,7 @@ async def _compose(reader: Reader, job: JobReport, settings: ReceiptSettings, it
         parts=tuple(parts),
         judge_notes=(
             *await judge_notes(reader, job.record, await reader.states(job.record.key)),
-            *await cache_notes(reader, job.record),
+            *await request_notes(reader, job.record),
         ),
         build_notes=(*await _reuse_notes(reader, job.record), *(sign.text for sign in job.signs)),
         provider_versions=await _reported_versions(reader, job.record),

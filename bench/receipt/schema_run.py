@@ -220,9 +220,9 @@ class ModelUse(ClosedModel):
     reported: Text | None
     """name of the model in the reply, or null"""
     params: Mapping[str, object]
-    """settings in the request, such as temperature"""
+    """planned settings of the requests, such as temperature; reproducibility names those that the model rejected"""
     seed: Integer | None
-    """seed in the request, or null"""
+    """planned seed of the requests, or null; reproducibility states if the model rejected it"""
 
 
 class PromptUse(ClosedModel):

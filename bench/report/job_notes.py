@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from json import dumps
 from typing import TypedDict
 
 from bench.errors import NoAnswer, Truncated
@@ -44,7 +45,7 @@ from bench.models.answer_text import (
     TEMPLATE,
     TOOL_CALL_TEXT,
 )
-from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
+from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED, UNSENT
 from bench.models.streams import AFTER_FINISH
 from bench.plan.job_record import JobRecord
 from bench.scalars import Json, whole_number
@@ -171,17 +172,31 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
         *_cut_prompt_notes(answers, verdicts),
         *_cut_hit_notes(answers),
         *cached_notes(answers, verdicts),
+        *_unsent_notes(record, answers, verdicts),
         *_vendor_saving_notes(answers, verdicts),
     ]
 
 
-async def cache_notes(reader: Reader, record: JobRecord) -> list[str]:
-    """Return a note with the number of a job's replies that came from the call cache, or [] if there are no such
-    replies.
-    """
-    return cached_notes(
-        await reader.flagged(record.answer_owner, Phase.ANSWER), await reader.flagged(record.key, Phase.EVALUATE)
-    )
+async def request_notes(reader: Reader, record: JobRecord) -> list[str]:
+    """Return notes on a job's replies that came from the call cache, or to requests without a planned setting."""
+    answers = await reader.flagged(record.answer_owner, Phase.ANSWER)
+    verdicts = await reader.flagged(record.key, Phase.EVALUATE)
+    return [*cached_notes(answers, verdicts), *_unsent_notes(record, answers, verdicts)]
+
+
+def _unsent_notes(
+    record: JobRecord, answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]
+) -> Iterator[str]:
+    """Yield a note for each setting of the plan that a model rejected."""
+    for role, model, flagged, noun in (
+        ("answering", record.models.answering, answers, "answer(|s)"),
+        ("judge", record.models.judge, verdicts, "item(|s)"),
+    ):
+        planned = dumps(record.asked_with.get(role, {}))
+        for name in ("temperature", "seed"):
+            count = _count(flagged, UNSENT + name)
+            if count and f'"{name}"' in planned:
+                yield f"{model} rejects the setting {name}: it was not sent for {counted(count, noun)}"
 
 
 def cached_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItems]) -> list[str]:
