@@ -129,7 +129,7 @@ def test_models_of_a_record_have_full_names_or_none(world: World, flags: dict[st
         ({"sample": 5, "seed": 9}, {"sample": 5, "seed": 9}),
         ({"seed": 9}, {}),
         ({"sample": 5, "per_type": True}, {"sample": 5, "per_type": True}),
-        ({"items": "c0q0 c1q0"}, {"items": ["c0q0", "c1q0"]}),
+        ({"items": ["c0q0", "c1q0"]}, {"items": ["c0q0", "c1q0"]}),
         ({"items_of": "c1", "question_type": "one"}, {"items_of": ["c1"], "question_type": ["one"]}),
     ],
 )
