@@ -270,7 +270,9 @@ async def _cost_facts(reader: Reader, job: JobReport) -> dict[str, tuple[str, st
             f"{counted(not_ready, 'item(|s)')} not ready" if ready else "",
             "no time from the last add to searchable was measured",
         ),
-        "cost per query": fact(_search_text(sample) + query_cost_text(cost), "no search has ended", query_lacks(cost)),
+        "cost per query": fact(
+            _search_text(sample) + query_cost_text(cost, valid=job.valid), "no search has ended", query_lacks(cost)
+        ),
     }  # fmt: skip
 
 
@@ -299,14 +301,15 @@ def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
     return f"search p50 {p50:.2f} ms, p95 {p95:.2f} ms; " if times else ""
 
 
-def query_cost_text(cost: MemoryCost | None) -> str:
+def query_cost_text(cost: MemoryCost | None, *, valid: bool = True) -> str:
     """Format the cost of a question as text; "" if ``cost`` is None.
 
-    The cost per correct answer and the break-even number of questions are added if they are known.
+    The cost per correct answer and the break-even number of questions are added if they are known and the job is valid.
     """
     if cost is None:
         return ""
-    return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_sentence(cost))))
+    each = cost_sentence(cost) if valid else ""
+    return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", each)))
 
 
 def build_lacks(cost: MemoryCost | None) -> str:

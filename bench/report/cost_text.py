@@ -100,11 +100,14 @@ class MemoryCostDocument(TypedDict):
     """a sentence on the cost for pages; "" if nothing costs money"""
 
 
-def cost_json(cost: MemoryCost) -> MemoryCostDocument:
-    """Return the cost of a memory system as JSON."""
+def cost_json(cost: MemoryCost, *, valid: bool) -> MemoryCostDocument:
+    """Return the cost of a memory system as JSON.
+
+    ``valid`` is false for an INVALID job: its text then has no cost per correct answer.
+    """
     build, query, context, even = cost.build, cost.query.totals, cost.context, cost.break_even
     named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
-    text = f"{build_name(cost)} {usd_text(build.price.usd)}; {cost_sentence(cost)}".rstrip("; ")
+    text = f"{build_name(cost)} {usd_text(build.price.usd)}; {cost_sentence(cost) if valid else ''}".rstrip("; ")
     full = None if even is None else _as_float(even.full_context_usd_per_question)
     return {
         "build": {**named, **asdict(build.paid), "price": asdict(build.price)},

@@ -166,7 +166,7 @@ def _job(job: JobReport) -> JobDocument:
         **gold_json(record, job.gold),
         "isolation": asdict(job.isolation),
         "usage": {role: usage_json(job.usage.get(role, UsageTotals())) for role in ROLES},
-        "memory_cost": None if job.memory_cost is None else cost_json(job.memory_cost),
+        "memory_cost": None if job.memory_cost is None else cost_json(job.memory_cost, valid=job.valid),
         "judge_calibration": [dict(one.stored) for one in job.calibration],
         "notes": list(job.notes),
         "signs": [

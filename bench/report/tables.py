@@ -70,12 +70,12 @@ def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
 
     Return None if nothing costs money.
     """
-    named = [(text, job.memory_cost) for job, text in zip(jobs, job_texts(jobs), strict=True)]
-    known = [(text, cost) for text, cost in named if cost is not None and (cost.has_money or cost.query.totals.calls)]
-    if not any(cost.has_money for _, cost in known):
+    named = [(text, job.memory_cost, job.valid) for job, text in zip(jobs, job_texts(jobs), strict=True)]
+    known = [(text, cost, valid) for text, cost, valid in named if cost and (cost.has_money or cost.query.totals.calls)]
+    if not any(cost.has_money for _, cost, _ in known):
         return None
-    rows = tuple((text, *cells) for text, cost in known for cells in cost_rows(cost))
-    notes = tuple(f"{text}: {words}" for text, cost in known if (words := cost_sentence(cost)))
+    rows = tuple((text, *cells) for text, cost, _ in known for cells in cost_rows(cost))
+    notes = tuple(f"{text}: {words}" for text, cost, valid in known if valid and (words := cost_sentence(cost)))
     return Grid(
         title=f"{jobs[0].record.benchmark}: what the memory costs, without the judge",
         head=COST_HEAD,
@@ -155,7 +155,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
     rows = tuple(_overview_row(job, types, models=models, shares=shares) for job in jobs)
     real = sum(not is_control(job.record.provider) for job in jobs)
     return Grid(
-        title=_title(report, jobs[0]) + ("" if models else f" | models: {models_text(jobs[0].record.models)}"),
+        title=_title(report, jobs) + ("" if models else f" | models: {models_text(jobs[0].record.models)}"),
         head=tuple(head),
         rows=rows,
         right=tuple(range(first, len(head))),
@@ -179,9 +179,10 @@ WITHOUT_CLUSTERS = ("wilson", "t")
 """methods of intervals that treat all items as independent"""
 
 
-def _title(report: Report, job: JobReport) -> str:
-    record = job.record
-    parts = [f"{record.benchmark} {record.benchmark_version}", f"k={record.k}"]
+def _title(report: Report, jobs: Sequence[JobReport]) -> str:
+    job, record = jobs[0], jobs[0].record
+    limits = sorted({one.record.k for one in jobs})
+    parts = [f"{record.benchmark} {record.benchmark_version}", f"k={', '.join(map(str, limits))}"]
     if record.epochs > 1:
         parts.append(f"{record.epochs} epochs ({record.epochs_reducer})")
     if record.selection:
@@ -214,7 +215,11 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool, shares:
     headline = job.headline
     if job.record.skipped or headline is None:
         why = "skipped" if job.record.skipped else "INVALID" if job.invalid else "-"
-        return (*cells, why, "-", "0", _failed_text(job, _failed(job)), "0", *context, *blank)
+        counted = None if job.record.skipped else job.main_measurement
+        n, failed, excluded = (
+            (0, _failed(job), 0) if counted is None else (counted.n, counted.n_failed, counted.n_excluded)
+        )
+        return (*cells, why, "-", str(n), _failed_text(job, failed), str(excluded), *context, *blank)
     labels = headline.breakdown.get("question_type", {})
     return (
         *cells,

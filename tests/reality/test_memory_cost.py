@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from bench.errors import IdentityError
 from bench.journal import Reader
@@ -257,6 +258,20 @@ async def test_the_cost_per_correct_answer_counts_every_repeat_of_an_item(
     path = (await in_thread(bench, "sign", "r1")).stdout.split()[-1]
     assert (await in_thread(bench, "verify", path)).stdout.startswith("VALID")
     assert "USD 0.075787 per correct answer" in await text(bench, "sheet", path)
+
+
+async def test_an_invalid_job_has_no_price_per_correct_answer_in_texts(
+    world_on: WorldOn, bench: Bench, chat: Stub
+) -> None:
+    def refused(_: int, __: web.Request, body: dict[str, object]) -> web.Response | None:
+        return web.json_response({}, status=400) if "x1" in str(body["query"]) else None
+
+    world = await priced(world_on, chat, MemoryStub(answers={"search": refused}))
+    assert (await world.run(**PRICED, run_id="r1", isolation="off", circuit_breaker=False)).exit_code == 4
+    assert "INVALID" in await text(bench, "results", "r1")
+    for command in ("results", "sheet"):
+        assert "per correct answer" not in await text(bench, command, "r1")
+    assert "per correct answer" not in (await cost(bench, "r1"))["text"]
 
 
 async def test_lanes_that_share_a_build_pay_it_once(world_on: WorldOn, bench: Bench, chat: Stub) -> None:

@@ -134,20 +134,28 @@ def test_models_have_a_column_if_they_differ() -> None:
     assert grid.right[0] == 2
 
 
+INVALID = {"invalid": ("too many",), "counts": {State.ERROR: 3}, "metrics": (measured(n=0, n_failed=4),)}
+EXCLUDED = {"invalid": ("a leak",), "metrics": (measured(n=2, n_failed=1, n_excluded=1),)}
 NO_NUMBER = {
-    "INVALID": ({"invalid": ("too many",), "counts": {State.ERROR: 3}}, "3 (1 pending)", ("x: INVALID, too many",)),
-    "skipped": ({"of": {"skipped": "no key"}, "counts": {}, "n_planned": 0}, "0", ()),
-    "-": ({"metrics": (), "counts": {}}, "0 (4 pending)", ()),
+    "all failed": ("INVALID", INVALID, ("0", "3 (1 pending)", "0"), ("x: INVALID, too many",)),
+    "some excluded": ("INVALID", EXCLUDED, ("2", "1", "1"), ("x: INVALID, a leak",)),
+    "skipped": ("skipped", {"of": {"skipped": "no key"}, "counts": {}, "n_planned": 0}, ("0", "0", "0"), ()),
+    "pending": ("-", {"metrics": (), "counts": {}}, ("0", "0 (4 pending)", "0"), ()),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("why", NO_NUMBER)
-def test_a_job_without_a_value_shows_the_reason_and_its_failures(why: str) -> None:
-    changes, failed, notes = NO_NUMBER[why]
+def test_a_job_without_a_value_shows_the_reason_and_its_counts(why: str) -> None:
+    word, changes, counts, notes = NO_NUMBER[why]
     (grid,) = overview(report(job(**changes), job("y", metrics=(measured(breakdown=typed({"a": 4})),))))  # type: ignore[arg-type]
-    assert grid.rows[-1][:6] == ("x", why, "-", "0", failed, "0")
+    assert grid.rows[-1][:6] == ("x", word, "-", *counts)
     assert grid.rows[-1][6:] == ("",) * (len(grid.head) - 6)
     assert grid.notes == notes
+
+
+def test_the_title_shows_each_k_of_the_table() -> None:
+    (grid,) = overview(report(*(job(f"x@k{k}", of={"k": k}) for k in (10, 3))))
+    assert grid.title.startswith("facts 1 | k=3, 10 |")
 
 
 def test_the_title_shows_selection_track_state_and_clusters() -> None:
