@@ -38,6 +38,8 @@ from bench.stats import Tally
 from bench.visible import counted
 
 NOT_APPLICABLE = "not_applicable"
+AT_LEAST = "at least: "
+"""beginning of the note on a total that is a lower bound, because some of its values are unknown"""
 DIMENSIONS = ("question_type", "group")
 """the labels by which every report breaks its metrics down"""
 
@@ -261,7 +263,8 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
     n_unknown = unknown if metric.counts_unknown else 0
     notes = [folded.note]
     if n_unknown and folded.value is not None:
-        notes.append(f"at least: {counted(n_unknown, '(value is|values are)')} unknown")
+        bound = AT_LEAST if isinstance(metric.arithmetic.fold, Total | PerCorrect) else ""
+        notes.append(f"{bound}{counted(n_unknown, '(value is|values are)')} unknown")
     if folded.value is None and not sample.values and reasons:
         notes.append(", ".join(sorted(reasons)))
     return Measurement(

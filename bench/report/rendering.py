@@ -61,6 +61,7 @@ def csv_text(report: Report) -> str:
 CSV_HEAD = (
     "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "track", "valid", "metric",
     "definition", "dimension", "label", "value", "value_failures_as_zero", "n", "n_excluded", "n_failed", "low", "high",
+    "n_unknown",
 )  # fmt: skip
 
 
@@ -70,7 +71,7 @@ def _csv_row(job: JobReport, one: Measurement, dimension: str, label: str) -> li
     return safe_row((
         record.benchmark, record.provider, models.embedding, models.answering, models.judge, record.track, job.valid,
         one.metric, one.definition, dimension, label, one.value, one.value_failures_as_zero, one.n, one.n_excluded,
-        one.n_failed, *bounds,
+        one.n_failed, *bounds, one.n_unknown,
     ))  # fmt: skip
 
 

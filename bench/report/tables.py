@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from bench.config.builtin_providers import is_control
 from bench.journal.records import ErrorCount
 from bench.metrics.aggregation import ONE_CLUSTER
+from bench.metrics.fold import AT_LEAST
 from bench.metrics.fold_input import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
 from bench.patterns import pattern
@@ -357,13 +358,13 @@ def _label_grid(jobs: Sequence[JobReport], dimension: str) -> Grid | None:
 
 
 def value_cell(one: Measurement | None) -> str:
-    """Format a value for a table cell; "-" if there is no value."""
-    return "-" if one is None else number(one.value, one.unit)
+    """Format a value for a table cell; "-" if there is no value, and with ">= " if the value is a lower bound."""
+    return "-" if one is None else f"{'>= ' if AT_LEAST in one.note else ''}{number(one.value, one.unit)}"
 
 
 def with_interval(one: Measurement) -> str:
     """Format a value, followed by its interval if there is one: ``0.7918 [0.7650, 0.8101]``."""
-    text = number(one.value, one.unit)
+    text = value_cell(one)
     if one.interval is None:
         return text
     return f"{text} [{number(one.interval.low, one.unit)}, {number(one.interval.high, one.unit)}]"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -138,3 +140,18 @@ def test_the_budget_stops_a_calibration(bench: Bench, tmp_path: Path) -> None:
         (tmp_path / "prices.yaml").write_text(f"{PRICES}\nevaluators: [llm-judge]\n")
         bench(*RUN, *JUDGED, "--run-id", "r", "--max-cost", "0.01", check=3)
     assert len(stub.asked) == 5 and "cost       USD 0.0110" in bench("status", "r").stdout
+
+
+def test_a_cost_of_which_a_part_is_unknown_is_marked_as_a_lower_bound(bench: Bench, tmp_path: Path) -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        return completion("x", usage=COUNTS if len(stub.asked) % 2 else None)
+
+    with gateway(tmp_path, reply) as stub:
+        shown = bench(*RUN, "--run-id", "r", "--metrics", "cost_total", "cost_per_query").stdout
+    markdown, table = bench("results", "r", "--markdown").stdout, bench("results", "r", "--csv").stdout
+    bench("results", "r", "--html", "r.html")
+    assert "cost_total (USD)" in shown and ">= 0.0044" in shown
+    assert "| cost_total (USD) | &#62;= 0.0044 |" in markdown and "| cost_per_query (USD) | 0.0022 |" in markdown
+    (total,) = [row for row in csv.DictReader(io.StringIO(table)) if row["metric"] == "cost_total" and not row["label"]]
+    assert (total["value"], total["n_unknown"]) == ("0.0044", "2")
+    assert "≥ 0.0044" in (tmp_path / "r.html").read_text()

@@ -350,9 +350,9 @@ def test_csv_has_one_line_per_metric_and_label_with_unrounded_values() -> None:
     assert tuple(head) == CSV_HEAD
     assert rows == [
         ["facts", "x", "acme/e", "acme/m1", "acme/j", "uniform", "True", "accuracy", "accuracy/1", "", "",
-         "0.3333333333333333", "0.3333333333333333", "4", "2", "1", "0.25", "0.75"],
+         "0.3333333333333333", "0.3333333333333333", "4", "2", "1", "0.25", "0.75", "0"],
         ["facts", "x", "acme/e", "acme/m1", "acme/j", "uniform", "True", "accuracy", "accuracy/1", "question_type",
-         "'=x", "0.5", "0.5", "4", "0", "0", "", ""],
+         "'=x", "0.5", "0.5", "4", "0", "0", "", "", "0"],
     ]  # fmt: skip
 
 
