@@ -56,16 +56,15 @@ class Budget:
         self._progress.unknown_costs += unknown
         self._stop_when_spent()
 
-    def spend(self, calls: Sequence[Call]) -> None:
-        """Add the cost of calls, and ask the run to stop if the budget is used up."""
+    def spend(self, call: Call) -> None:
+        """Add the cost of a call that has just ended, and ask the run to stop if the budget is used up."""
         progress = self._progress
-        for call in calls:
-            progress.calls += 1
-            progress.rate_limited += call.status == TOO_MANY
-            if call.cost_usd is not None:
-                progress.cost_usd += Decimal(call.cost_usd)
-            elif call.outcome == "ok" or call.reports_usage:
-                progress.unknown_costs += 1
+        progress.calls += 1
+        progress.rate_limited += call.status == TOO_MANY
+        if call.cost_usd is not None:
+            progress.cost_usd += Decimal(call.cost_usd)
+        elif call.outcome == "ok" or call.reports_usage:
+            progress.unknown_costs += 1
         self._stop_when_spent()
 
     def _stop_when_spent(self) -> None:
@@ -194,7 +193,7 @@ class RunContext:
         """
         value, failure, began, ended = None, None, monotonic_us(), False
         work = cpu_timer() if measures_work else None
-        with recording() as calls:
+        with recording(self.budget.spend) as calls:
             try:
                 if work is None:
                     value = await act()
@@ -213,7 +212,6 @@ class RunContext:
                 else:
                     log().info("failed", kind=failure.kind, error=failure.message)
             finally:
-                self.budget.spend(calls)
                 if not ended:
                     self.journal_calls(calls, call_owner)
         times_us = _times(calls, monotonic_us() - began, None if work is None else work.us)

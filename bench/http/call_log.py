@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -167,35 +168,46 @@ def _path(url: str) -> str:
     return urlsplit(url).path or "/"
 
 
-_calls: ContextVar[list[Call] | None] = ContextVar("calls", default=None)
-
-
 class recording:  # noqa: N801 - used as the statement `with recording()`
-    """Collect the attempts that are made inside the `with` block, in the order in which they end."""
+    """Collect the attempts that are made inside the `with` block, in the order in which they end.
 
-    __slots__ = ("_calls", "_token")
-    _calls: list[Call]
-    _token: Token[list[Call] | None]
+    ``on_call`` is called with each attempt as soon as it ends. An inner block uses the function of the outer block.
+    """
+
+    __slots__ = ("_token", "calls", "on_call")
+    calls: list[Call]
+    _token: Token[recording | None]
+
+    def __init__(self, on_call: Callable[[Call], None] | None = None) -> None:
+        self.on_call = on_call
 
     def __enter__(self) -> list[Call]:
-        self._calls = []
-        self._token = _calls.set(self._calls)
-        return self._calls
+        outer = _open.get()
+        if outer is not None and self.on_call is None:
+            self.on_call = outer.on_call
+        self.calls = []
+        self._token = _open.set(self)
+        return self.calls
 
     def __exit__(self, *_exc: object) -> None:
-        _calls.reset(self._token)
-        outer = _calls.get()
+        _open.reset(self._token)
+        outer = _open.get()
         if outer is not None:
-            outer.extend(self._calls)
+            outer.calls.extend(self.calls)
+
+
+_open: ContextVar[recording | None] = ContextVar("recording", default=None)
 
 
 def record(call: Call) -> None:
     """Append an attempt to the list of the innermost open `recording`. Do nothing if no `recording` is open."""
-    calls = _calls.get()
-    if calls is not None:
-        calls.append(call)
+    innermost = _open.get()
+    if innermost is not None:
+        innermost.calls.append(call)
+        if innermost.on_call is not None:
+            innermost.on_call(call)
 
 
 def is_recording() -> bool:
     """Return True if a `recording` is open, so that rows of the call log are needed."""
-    return _calls.get() is not None
+    return _open.get() is not None

@@ -200,7 +200,8 @@ async def budget_of(max_usd: str | None) -> tuple[Budget, Progress, StopControl]
 def test_costs_are_added_exactly(costs: list[str]) -> None:
     async def spend() -> Progress:
         budget, progress, stopping = await budget_of(None)
-        budget.spend([call(cost_usd=cost, role="judge") for cost in costs])
+        for cost in costs:
+            budget.spend(call(cost_usd=cost, role="judge"))
         assert not stopping.requested
         return progress
 
@@ -211,9 +212,10 @@ def test_costs_are_added_exactly(costs: list[str]) -> None:
 
 async def test_max_cost_stops_a_run_at_its_limit() -> None:
     budget, progress, stopping = await budget_of("0.3")
-    budget.spend([call(cost_usd="0.1", role="answering"), call(cost_usd="0.199999999", role="answering")])
+    budget.spend(call(cost_usd="0.1", role="answering"))
+    budget.spend(call(cost_usd="0.199999999", role="answering"))
     assert not stopping.requested
-    budget.spend([call(cost_usd="0.000000001", role="judge")])
+    budget.spend(call(cost_usd="0.000000001", role="judge"))
     assert (stopping.reason, progress.cost_usd) == (Stop.MAX_COST, Decimal("0.3"))
 
 
@@ -230,13 +232,14 @@ async def test_max_cost_stops_a_run_at_its_limit() -> None:
 )
 async def test_calls_of_unknown_price_are_counted_separately(changes: dict[str, object], unknown: int) -> None:
     budget, progress, _ = await budget_of("1")
-    budget.spend([call(**changes)])
+    budget.spend(call(**changes))
     assert (progress.unknown_costs, progress.cost_usd) == (unknown, Decimal(0))
 
 
 async def test_rate_limited_calls_are_counted_by_status_429() -> None:
     budget, progress, _ = await budget_of(None)
-    budget.spend([call(status=429, outcome="rate_limited"), call(status=503, outcome="unavailable"), call()])
+    for one in (call(status=429, outcome="rate_limited"), call(status=503, outcome="unavailable"), call()):
+        budget.spend(one)
     assert (progress.calls, progress.rate_limited) == (3, 1)
 
 

@@ -54,6 +54,24 @@ async def test_every_call_of_a_run_is_in_the_journal_with_its_cost(world: World)
     assert world.query("r", "select count(*) from call") == [(sum(one["calls"] for one in total.values()),)]
 
 
+async def test_no_search_starts_after_the_limit_also_in_the_checks_of_an_index(world_of: Worlds) -> None:
+    world = world_of(corpora=1, items=6)
+    world.provider("faulty", base=SEARCHED)
+    for number in range(1, 9):
+        before, limit = billed(world), Decimal(number) / 100 + Decimal("0.005")
+        outcome = await world.run(
+            providers="faulty", run_id=f"r{number}", prices=PRICES, max_cost=float(limit), concurrency=1
+        )
+        assert outcome.stop is Stop.MAX_COST
+        assert billed(world) - before == Decimal(outcome.cost_usd) < limit + Decimal("0.01")
+    outcome = await world.resume("r8", max_cost=1)
+    assert outcome.exit_code == 0
+    assert [probe[0] for probe in world.query("r8", "select kind from probe order by kind")] == [
+        "emptiness",
+        "sentinel",
+    ]
+
+
 async def test_max_cost_limits_a_run_over_all_its_resumes(world: World) -> None:
     outcome = await world.run(providers="faulty", run_id="r", prices=PRICES, max_cost=0.1, concurrency=1)
     assert (outcome.exit_code, outcome.stop) == (3, Stop.MAX_COST)

@@ -12,7 +12,7 @@ If the provider can restore a namespace, the record contains a digest of the who
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from bench.canonical import digest
@@ -29,15 +29,22 @@ SHORT = 12
 
 
 async def contents(
-    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+    provider: Provider,
+    config: ProviderConfig,
+    space: Space,
+    memories: Sequence[Memory],
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> dict[str, object]:
     """Return the current record of a namespace.
 
     It contains the number of memories, and digests of search results or one digest of the whole namespace. The digest
-    of a search without hits is None.
+    of a search without hits is None. When ``is_stopped`` returns True, no further search is sent, and the record is
+    incomplete.
     """
     whole, found = await _whole(provider, space), dict[str, object]()
     for memory in samples(memories) if DIGEST not in whole else ():
+        if is_stopped():
+            break
         hits = (await retry_unreadable(partial(look, provider, space, memory.content, k=DEEP_K))).hits
         found[memory.id] = digest(sorted([hit.id, hit.content] for hit in hits)) if hits else None
     return {**whole, FOUND: found, CONFIG: digest(identity(config))}
@@ -69,17 +76,21 @@ async def _whole(provider: Provider, space: Space) -> dict[str, object]:
 
 
 async def steady(
-    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+    provider: Provider,
+    config: ProviderConfig,
+    space: Space,
+    memories: Sequence[Memory],
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> dict[str, object]:
     """Return the record of a namespace after reading its contents twice.
 
     If a search result differs between the two readings, it is marked as varying. If the count differs, it is left out.
     If the record has a digest of the whole namespace, the contents are read only once.
     """
-    first = await contents(provider, config, space, memories)
-    if DIGEST in first:
+    first = await contents(provider, config, space, memories, is_stopped)
+    if DIGEST in first or is_stopped():
         return first
-    again = await contents(provider, config, space, memories)
+    again = await contents(provider, config, space, memories, is_stopped)
     before = _found(first)
     found = {name: value if value == before[name] else VARIES for name, value in _found(again).items()}
     counted = {COUNT: again[COUNT]} if COUNT in again and again[COUNT] == first[COUNT] else {}

@@ -10,6 +10,7 @@ If the wait takes too long, the failure is `NotReady`. If the provider reports a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -63,7 +64,14 @@ class IndexWait:
         thorough = self.lane.thorough_checks_left > 0
         self.lane.thorough_checks_left -= thorough
         settles = self.lane.provider.wait.by == "sentinel"
-        sentinel = Sentinel(self.lane.provider, self.space, self.anonymized, must_settle=settles, thorough=thorough)
+        sentinel = Sentinel(
+            self.lane.provider,
+            self.space,
+            self.anonymized,
+            must_settle=settles,
+            thorough=thorough,
+            is_stopped=lambda: self.lane.is_build_stopped,
+        )
         timeout_s = self.lane.provider.wait.timeout_s
         with self.lane.run.progress.waiting_for_index(self.lane.key, self.corpus, timeout_s):
             ready = await self._wait_until_searchable(began, sentinel)
@@ -76,14 +84,13 @@ class IndexWait:
             times["searchable"] = now - self.last_ack_us
         data: dict[str, object]
         if failure is None:
-            if self._sentinel_wanted:
-                counted = await self.lane.run.attempt_and_journal(
-                    lambda: self._count(sentinel, began), self._call_owner
-                )
-                counts = counted.value or {}  # counts that cannot be read do not fail the corpus
-                self.lane.append_probe("sentinel", self.corpus, self.space, passed=True, data=counts)
+            counts = await self._counts(sentinel, began)
             captures = {"captures": self.status_captures} if self.status_captures else {}
             data = {"sentinel": self._sentinel_wanted, **captures, **await self._contents()}
+            if self.lane.is_build_stopped:  # the checks may be incomplete; a resume makes them
+                return None
+            if self._sentinel_wanted:
+                self.lane.append_probe("sentinel", self.corpus, self.space, passed=True, data=counts)
         else:
             data = {"clean": failure.kind not in SPOILS}
         kind = CorpusKind.READY if failure is None else CorpusKind.FAILED
@@ -126,12 +133,18 @@ class IndexWait:
             return True
         return await retry_unreadable(sentinel.found)
 
+    async def _counts(self, sentinel: Sentinel, began: int) -> Mapping[str, int]:
+        """Return the counts of `_count`; empty if they are not wanted or cannot be read, which fails no corpus."""
+        if not self._sentinel_wanted:
+            return {}
+        counted = await self.lane.run.attempt_and_journal(lambda: self._count(sentinel, began), self._call_owner)
+        return counted.value or {}
+
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
         """Return how many sample memories were searched and found, and how many memories the service has.
 
         Missing sample memories are searched again for some time. If a memory of one corpus is still missing at the end,
-        the other corpora stop at their first failed retry. Return an empty mapping for a built-in provider, or if the
-        run was asked to stop.
+        the other corpora stop at their first failed retry. Return an empty mapping for a built-in provider.
         """
         if self.lane.plan.provider.built_in is not None:
             return {}
@@ -151,8 +164,6 @@ class IndexWait:
             else:
                 pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
         looked = sentinel.decided
-        if missing and self.lane.is_build_stopped:
-            return {}
         # hits map to memories with an id that no later memory got too
         last = {one: memory_id for memory_id, ids in self.ingested.ids.items() for one in ids}
         return {
@@ -188,7 +199,7 @@ class IndexWait:
         keeps_memories = lane.run.plan.request.cleanup == "never" or not lane.runs_items
         if not keeps_memories or not provider.keeps_store or not is_reusable(provider):
             return {}
-        record = steady if lane.checks_isolation else unsearched
+        record = partial(steady, is_stopped=lambda: lane.is_build_stopped) if lane.checks_isolation else unsearched
         look = partial(record, provider, lane.plan.provider.config, self.space, self.anonymized.memories)
         kept = (await lane.run.attempt_and_journal(look, self._call_owner)).value
         return {} if kept is None else {"contents": kept}

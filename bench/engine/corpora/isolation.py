@@ -135,6 +135,8 @@ class Sentinel:
     """True if the provider has no status call: two results in a row must then be equal"""
     thorough: bool = False
     """True if more sample memories are searched, see ``spread_samples``"""
+    is_stopped: Callable[[], bool] = lambda: False
+    """returns True if the run was asked to stop, so that no further search is sent"""
     seen: str = ""
     """why the corpus does not count as searchable yet, for messages"""
     _before: object = None
@@ -145,10 +147,12 @@ class Sentinel:
         """Search for each sample memory; return True if a hit belongs to this corpus.
 
         With ``must_settle``, the result must also be the same as in the previous call. Return True for a corpus without
-        text.
+        text, and False if the run was asked to stop.
         """
         found = 0
         for memory in samples(self.anonymized.memories):
+            if self.is_stopped():
+                return False
             answer = await self._look(memory)
             if any(belongs(self.anonymized, hit) for hit in answer.hits):
                 self.seen = "its memories are found, but the results still change"
@@ -165,14 +169,15 @@ class Sentinel:
     async def missing(self) -> list[Memory]:
         """Search again for the sample memories that were not found so far; return those that are certainly missing.
 
-        A memory is not certainly missing if its search returned hits that cannot be assigned to this corpus.
+        A memory is not certainly missing if its search returned hits that cannot be assigned to this corpus, or if it
+        was not searched because the run was asked to stop.
         """
         every = samples(self.anonymized.memories) + (spread_samples(self.anonymized.memories) if self.thorough else ())
         every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
-            if not self._seen.get(memory.id):
+            if not self._seen.get(memory.id) and not self.is_stopped():
                 await self._look(memory, k=DEEP_K)
-        return [memory for memory in every if self._seen[memory.id] is False]
+        return [memory for memory in every if self._seen.get(memory.id) is False]
 
     async def finds(self, memory: Memory) -> bool:
         """Search for one sample memory; return True unless it is certainly missing."""
