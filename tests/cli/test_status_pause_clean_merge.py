@@ -271,6 +271,8 @@ def test_a_merged_run_is_listed_and_has_a_report(bench: Bench) -> None:
         ("rescore", "r", "--metrics", "mrr"),
         ("merge", "r", "--into", "m"),
         ("clean", "r", "--yes"),
+        ("clean", "r", "--orphans", "--yes"),
+        ("builds", "rm", "r", "--yes"),
         ("sign", "r"),
     ],
     ids=" ".join,

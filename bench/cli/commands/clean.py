@@ -67,7 +67,7 @@ def clean(
     workspace = current.get().workspace
     found = [_read_cleanable(folder) for folder in _chosen_folders(workspace, run_id, older_than, orphans=orphans)]
     if orphans:
-        found = [one for one in found if one.namespaces and not one.running]
+        found = [one for one in found if (run_id is not None if one.running else one.namespaces)]
     services = NamedProviders(moved=_split_names(moved), forgotten=_split_names(forget))
     services.refuse_unknown(found)
     if not current.get().json:
@@ -85,6 +85,8 @@ def clean(
             _preview(work, found)
             console.note("nothing was changed; add --yes to do it" if orphans else _confirmation_text(found))
         elif orphans:
+            for one in found:
+                _require_stopped(one)
             _for_each_run(found, partial(_clear, work))
         else:
             _delete_all(work, found)
@@ -268,15 +270,19 @@ def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
         raise UsageError(
             f"{one.folder} contains a public log, which is never deleted", hint="move the log to another folder"
         )
+    _require_stopped(one)
+    if one.namespaces:
+        services = work.services
+        known = partial(clearing_plan, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)
+        anyio.run(partial(known, freed=work.freed), work.workspace, one.folder, work.environment)
+
+
+def _require_stopped(one: Cleanable) -> None:
     if one.running:
         raise Locked(
             f"run {one.folder.name} is locked by {one.holder}",
             hint=f"stop the run first: bench pause {one.folder.name}",
         )
-    if one.namespaces:
-        services = work.services
-        known = partial(clearing_plan, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)
-        anyio.run(partial(known, freed=work.freed), work.workspace, one.folder, work.environment)
 
 
 def _delete_all(work: CleanSettings, found: Sequence[Cleanable]) -> None:
