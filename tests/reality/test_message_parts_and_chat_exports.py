@@ -137,6 +137,23 @@ def test_a_chatgpt_export_has_dates_and_its_branches_are_noted(bench: Bench, tmp
     assert [one["when"] for one in shown] == ["2024-03-02T09:15:01Z", "2024-03-02T09:15:02Z"]
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_chatgpt_export_is_read_with_questions_that_name_no_conversation(
+    bench: Bench, tmp_path: Path, count: int
+) -> None:
+    mapping = {
+        "r": {**NODE, "id": "r", "parent": None, "children": ["a"]},
+        "a": {"id": "a", "parent": "r", "children": ["b"], "message": message(1, "user", "The code is 4711.")},
+        "b": {"id": "b", "parent": "a", "children": [], "message": message(2, "assistant", "Noted.")},
+    }
+    talks = [{"title": f"Shed {at}", "create_time": 1709370900.5, "mapping": mapping, "current_node": "b",
+              "conversation_id": f"c{at}", "id": f"c{at}"} for at in range(count)]  # fmt: skip
+    write(tmp_path / "data", {"conversations.json": talks, "questions.json": [QUESTION, {**QUESTION, "id": "q2"}]})
+    texts = "\n".join(one["content"] for one in memories(bench, "data"))
+    assert texts.count("user: The code is 4711.") == texts.count("assistant: Noted.") == count
+    assert "Shed" not in texts
+
+
 def test_a_chat_export_with_a_single_conversation_is_read(bench: Bench, tmp_path: Path) -> None:
     messages = [{"uuid": "m1", "sender": "human", "text": "The code is 4711.", "created_at": "2024-03-02T09:15:00Z"}]
     talk = {"uuid": "u1", "name": "Shed", "created_at": "2024-03-02T09:15:00Z", "chat_messages": messages}

@@ -42,7 +42,12 @@ def is_turn(part: object) -> bool:
         return False
     if any(isinstance(part.get(name), str) for name in SPEAKER_FIELDS) or isinstance(part.get("author"), Mapping):
         return True
-    return not any(holds_lists(one) for one in part.values())
+    return not any(holds_lists(one) or _holds_messages(one) for one in part.values())
+
+
+def _holds_messages(value: object) -> bool:
+    """Return True for a map of messages by id, as in a ChatGPT export."""
+    return isinstance(value, Mapping) and any(isinstance(one, Mapping) and "message" in one for one in value.values())
 
 
 def holds_lists(value: object) -> bool:
