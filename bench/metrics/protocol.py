@@ -171,12 +171,14 @@ class RegisteredMetric:
     define: Callable[[Mapping[str, object]], str] | None = None
     """returns the name in the definition if it differs from ``name``; without ``@K`` and version"""
     version: int = 1
+    versions: Mapping[str, int] = field(default_factory=dict)
+    """name in the definition -> its version, for variants whose version differs from ``version``"""
     aliases: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """other name -> the parameters that this name sets"""
     cut: Cut = "none"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     run_presets: Mapping[str, object] = field(default_factory=dict)
-    """parameters that a run sets by default; ``bench.metrics.score`` uses the defaults of ``parameters`` instead"""
+    """parameters that a run sets for a name without a variant; ``bench.metrics.score`` uses the defaults instead"""
     dotted: str | None = None
     """name of the parameter that a suffix sets: ``accuracy.mcq`` sets ``method`` to ``mcq``"""
     unit: str | None = None
@@ -204,7 +206,8 @@ class RegisteredMetric:
             for key in sorted(params)
             if key not in hidden and params[key] != self.parameters[key].default
         ]
-        return f"{name}{cut}{'[' + ','.join(changed) + ']' if changed else ''}/{self.version}"
+        version = self.versions.get(name, self.version)
+        return f"{name}{cut}{'[' + ','.join(changed) + ']' if changed else ''}/{version}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -153,12 +153,11 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
     """Return the parameters of an entry.
 
-    They come from its ``config``. If neither ``config`` nor the name sets a parameter, the ``run_presets`` of the
-    metric set it.
+    They come from its ``config``. If the name sets no parameter, they also come from the ``run_presets`` of the metric.
     """
     request = registry().parse_name(name)
-    preset = {} if request is None else {k: v for k, v in request.entry.run_presets.items() if k not in request.preset}
-    return preset | dict(spec.config)
+    preset = {} if request is None or request.preset else request.entry.run_presets
+    return {**preset, **spec.config}
 
 
 def _with_method(spec: MetricSpec, given: str) -> str:

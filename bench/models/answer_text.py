@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Sequence
 
 from bench.metrics.answers.text import occurs
@@ -173,6 +174,8 @@ def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> 
 
     With ``exact``, also return True if the whole text is a gold answer in another spelling.
     """
+    if not text.isascii():
+        text, *golds = (unicodedata.normalize("NFC", one) for one in (text[:_LONGEST], *golds))
     form, spelled = _single_spaced(text[:_LONGEST]), [gold for gold in map(_single_spaced, golds) if gold]
     if exact and form not in spelled and _loose(form).strip(_ENDS) in [_loose(gold).strip(_ENDS) for gold in spelled]:
         return True

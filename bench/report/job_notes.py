@@ -99,7 +99,8 @@ SUSPICIOUS_ANSWERS: Mapping[str, str] = {
     "writes the next turn too",
     OTHER_MARKS: "that (contains|contain) the gold in another spelling (quotes, dashes, bold words, "
     "markup, digits of another "
-    "script, 1,200 for 1200, three for 3, 3 km for 3km, another form of a date, yes for true, parts in another order): "
+    "script, 1,200 for 1200, 12.50 for 12.5, three for 3, "
+    "3 km for 3km, another form of a date, yes for true, parts in another order): "
     "rules that compare texts, such as contains, count (it|them) as wrong; a judge does not",
     QUOTES: "that (repeats|repeat) most of their context word for word: rules that look for a text, such "
     "as contains, find the "

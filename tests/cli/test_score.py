@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.cli.test_data_shapes import put, row
 
 Bench = Callable[..., Any]
 TIMES = ("latency_p50", "latency_p95")
@@ -64,6 +67,19 @@ def test_exported_hits_and_answers_have_the_scores_of_the_run(bench: Bench, tmp_
             assert (again["metrics"][name]["value"], again["metrics"][name]["n"]) == (metric["value"], metric["n"]), (
                 name
             )
+
+
+def test_metrics_and_evaluator_agree_on_Unicode_forms_and_the_note_counts_other_spellings(
+    bench: Bench, tmp_path: Path
+) -> None:
+    put("forms", [row(0, a="Café Zoë"), row(1, a="12.5"), row(2, a="Zoë")])
+    answers = [unicodedata.normalize("NFD", "Café Zoë"), "It is 12.50 dollars.", "Z"]
+    path = write(tmp_path / "a.jsonl", *({"item": f"r{at}", "answer": text} for at, text in enumerate(answers)))
+    names = ("accuracy", "contains_match", "exact_match", "bleu_1")
+    job = job_of(bench("score", path, "--benchmark", "forms", "--json", "--metrics", *names).stdout)
+    assert {name: job["metrics"][name]["value"] for name in names} == pytest.approx(dict.fromkeys(names, 1 / 3))
+    assert job["metrics"]["contains_match"]["definition"] == "contains_match[unicode=nfc]/3"
+    assert any(note.startswith("1 answer that contains the gold in another spelling") for note in job["notes"])
 
 
 @pytest.mark.parametrize(

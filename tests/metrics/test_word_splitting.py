@@ -84,6 +84,9 @@ def test_equivalent_Unicode_forms_are_equal() -> None:
     decomposed = unicodedata.normalize("NFD", "Café in Hà Nội")
     assert score("token_f1", prediction=decomposed, reference="café in hà nội") == 1
     assert score("token_f1", prediction="ＴＯＫＹＯ　タワー，２０２３", reference="tokyoタワー2023") == pytest.approx(1)
+    for name in ("rouge_l.multilingual", "rouge_l.recall", "bleu", "bleu_1"):
+        assert score(name, prediction=decomposed, reference="Café in Hà Nội") == 1, name
+        assert resolve(name).definition.endswith("/2")
     assert score("token_f1", prediction="İSTANBUL", reference="istanbul") == 1
     assert score("token_f1", prediction="שָׁלוֹם", reference="שלום") == 1
 

@@ -57,7 +57,7 @@ def rouge_l_multilingual(prediction: str, reference: str) -> float:
 
 
 def _tokens(text: str) -> list[str]:
-    return words(text) if is_beyond_latin(text) else _WORDS.findall(text.lower())
+    return words(text) if is_beyond_latin(text) else _WORDS.findall(unicodedata.normalize("NFC", text).lower())
 
 
 def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
@@ -92,17 +92,19 @@ def _treebank():  # type: ignore[no-untyped-def]
 
 
 def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
-    """Return the value of ``compare`` for both texts. A text that is not in Latin script is changed first.
+    """Return the value of ``compare`` for both texts, in Unicode form NFC.
 
-    In such a text, spaces are put around punctuation and around each character of a script without spaces.
+    In a text that is not in Latin script, spaces are put around punctuation and around each character of a script
+    without spaces.
     """
     return compare(_separate_punctuation(prediction), _separate_punctuation(reference))
 
 
 def _separate_punctuation(text: str) -> str:
+    text = unicodedata.normalize("NFC", text)
     if not is_beyond_latin(text):
         return text
-    plain = OPTIONAL_MARKS.sub("", unicodedata.normalize("NFC", text))
+    plain = OPTIONAL_MARKS.sub("", text)
     return _PUNCTUATION.sub(r" \g<0> ", spaced(plain))
 
 
@@ -199,6 +201,7 @@ ENTRIES = (
         category="answer",
         build=_bleu,
         define=lambda params: f"bleu.{params['variant']}",
+        versions={"bleu.multilingual": 2, "bleu.bleu1_multilingual": 2},  # 2: Unicode form NFC
         aliases={
             "bleu_1": {"variant": "bleu1_multilingual"},
             "bleu1_multilingual": {"variant": "bleu1_multilingual"},
@@ -216,6 +219,7 @@ ENTRIES = (
         category="answer",
         build=lambda k, params: text_comparison(_ROUGE[str(params["variant"])]),
         define=lambda params: "rouge_l" if params["variant"] == "ascii" else f"rouge_l.{params['variant']}",
+        versions={"rouge_l.multilingual": 2, "rouge_l.recall": 2},  # 2: Unicode form NFC
         parameters={"variant": Parameter(default="ascii", choices=tuple(_ROUGE))},
         run_presets={"variant": "multilingual"},
         dotted="variant",

@@ -319,20 +319,22 @@ def text_length(prediction: object) -> float | None:
 ENTRIES = (
     RegisteredMetric(
         name="exact_match",
-        summary="1 if the answer equals a reference after normalization",
+        summary="1 if the answer equals a reference after normalization; a run sets unicode: nfc",
         category="answer",
         build=exact_match,
         parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMALIZATION},
+        run_presets={"unicode": "nfc"},
         dotted="variant",
     ),
     RegisteredMetric(
         name="contains_match",
-        summary="1 if a reference occurs in the answer as whole words",
+        summary="1 if a reference occurs in the answer as whole words; a run sets unicode: nfc",
         category="answer",
         build=contains_match,
         version=3,  # 2: no word boundary in Thai, Lao, Khmer and Burmese; 3: a part of a longer number is no match
         aliases={"contains": {}},
         parameters={"word_boundary": Parameter(default=True), **NORMALIZATION},
+        run_presets={"unicode": "nfc"},
     ),
     RegisteredMetric(
         name="token_f1",

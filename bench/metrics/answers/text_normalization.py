@@ -294,11 +294,12 @@ _SEPARATORS = str.maketrans("", "", ".,' ")
 _NUMBER_FORMS: Sequence[tuple[re.Pattern[str], str]] = (
     (pattern(r"(?<![\d,])(\d+),(\d{1,2})(?![\d,])"), r"\1.\2"),
     (pattern(r"(?<![\d.])(\d+)\.0+(?![\d.])"), r"\1"),
+    (pattern(r"(?<!version )(?<!release )(?<!section )(?<!chapter )(?<![\w.])(\d+\.\d*[1-9])0+(?![\d.])"), r"\1"),
     (pattern(r"(?<=\d) (?=[%°])|(?<=[$€£¥]) (?=\d)"), ""),
     (pattern(r"\b([ap])\.m\b\.?"), r"\1m"),
     (pattern(r"(?<![a-z\d])(\d{1,15}(?:\.\d{1,9})?)(?=(?!(?:st|nd|rd|th)\b)[a-z])"), r"\1 "),
 )
-"""patterns of spellings of numbers (decimal comma, zeros as fraction, spaces around units) and their replacements"""
+"""patterns of spellings of numbers (decimal comma, last zeros of a fraction, units) and their replacements"""
 _DATE = pattern(
     rf"\b(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>\d{{4}}))?"
     rf"|(?P<month2>{_MONTH})\.? (?:the )?(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d|[:.]\d)(?:,? ?(?P<year2>\d{{4}}))?"
