@@ -48,7 +48,6 @@ ONE_DATE = ("date", "session_date", "timestamp", "time", "datetime", "created_at
 TURNS = ("turns", "messages", "chat_messages", "dialogue", "dialog", "conversation", "utterances",
          "chat", "content", "sentences")  # fmt: skip
 TEXT_NAMES = ("content", "text")
-SPEAKERS = ("role", "speaker", "who", "author", "sender", "from", "name", "title")
 ROLES = ("user", "assistant", "system", "human", "ai", "bot", "gpt")
 TYPES = ("question_type", "type", "category", "kind", "pref_type", "domain", "task", "topic")
 QUESTION_LISTS = ("qa", "qa_pairs", "questions", "queries", "probing_questions", "qas",

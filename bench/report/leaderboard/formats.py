@@ -69,23 +69,6 @@ class JobRow(PlaceDocument):
     value: float | None
 
 
-class BenchmarkPlace(PlaceDocument):
-    """One of several jobs in a row of a table that shows several benchmarks."""
-
-    benchmark: str
-
-
-class JobsRow(TypedDict):
-    """A row of a table that shows several benchmarks: one job per benchmark."""
-
-    provider: str
-    bound: bool
-    models: Mapping[str, str | None]
-    track: str
-    value: float | None
-    places: list[BenchmarkPlace]
-
-
 BoardRows = TypeVar("BoardRows")
 
 
