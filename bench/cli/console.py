@@ -170,7 +170,9 @@ def table(
         if _least_width(columns) > width():
             columns = [one for one in columns if one.at != at]
     if title is not None:
-        _heading(visible(title))
+        wrapped = textwrap.wrap(visible(title), width(), break_long_words=False, break_on_hyphens=False)
+        heading = "\n".join(wrapped)
+        raw(f"\x1b[1m{heading}\x1b[0m\n" if has_color(sys.stdout) else f"{heading}\n")
     if _least_width(columns) > width() and lines and (is_terminal(sys.stdout) or "COLUMNS" in os.environ):
         raw(_blocks(columns, lines))
     else:
@@ -210,11 +212,6 @@ class _TableColumn:
 
 def _least_width(columns: Sequence[_TableColumn]) -> int:
     return sum(one.least + GAP for one in columns)
-
-
-def _heading(text: str) -> None:
-    shown = "\n".join(textwrap.wrap(text, width(), break_long_words=False, break_on_hyphens=False))
-    raw(f"\x1b[1m{shown}\x1b[0m\n" if has_color(sys.stdout) else f"{shown}\n")
 
 
 def _page(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]], breaks: Sequence[int]) -> str:

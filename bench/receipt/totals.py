@@ -357,13 +357,9 @@ def _judges(evaluators: Iterable[str]) -> bool:
 def times(values: Iterable[int]) -> schema_results.Times:
     """Return the number, minimum, maximum and percentiles of durations in microseconds."""
     found = sorted(values)
-    least, p50, p95, p99, most = (_whole_percentile(found, p) for p in (0, 50, 95, 99, 100))
+    values_at = [percentile(found, p) for p in (0, 50, 95, 99, 100)]
+    least, p50, p95, p99, most = (None if value is None else int(value) for value in values_at)
     return schema_results.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
-
-
-def _whole_percentile(ordered: list[int], p: int) -> int | None:
-    found = percentile(ordered, p)
-    return None if found is None else int(found)
 
 
 def _cost(usage: Mapping[str, UsageTotals]) -> schema_results.Cost:

@@ -39,15 +39,13 @@ def build_name(cost: MemoryCost) -> str:
 def _row(name: str, totals: CallTotals, n: int) -> tuple[str, ...]:
     usd = None if totals.usd is None else totals.usd / n
     cost = "unknown" if usd is None else money_text(usd)
-    return (name, _count(totals.calls / n), _count(totals.tokens / n), cost, _time(totals.time_us / n))
+    us = totals.time_us / n
+    time = f"{us / 1e6:.1f} s" if us >= 1e6 else f"{us / 1e3:.1f} ms"
+    return (name, _count(totals.calls / n), _count(totals.tokens / n), cost, time)
 
 
 def _count(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
-
-
-def _time(us: float) -> str:
-    return f"{us / 1e6:.1f} s" if us >= 1e6 else f"{us / 1e3:.1f} ms"
 
 
 def share_text(cost: MemoryCost | None) -> str:

@@ -367,7 +367,7 @@ def read_log(folder: Path) -> LogView:
         raise UsageError(
             f"there is no {ENTRIES} in {folder}", hint="name the folder of a log, such as results/published"
         )
-    lines, torn = _split((folder / ENTRIES).read_bytes())
+    *lines, torn = (folder / ENTRIES).read_bytes().split(b"\n")
     note = folder / CHECKPOINT
     entries: list[AnyEntry] = []
     faults: list[tuple[int, str]] = []
@@ -384,8 +384,3 @@ def read_log(folder: Path) -> LogView:
         torn=torn,
         note=note.read_bytes() if note.is_file() else None,
     )
-
-
-def _split(data: bytes) -> tuple[list[bytes], bytes]:
-    *lines, torn = data.split(b"\n")
-    return lines, torn

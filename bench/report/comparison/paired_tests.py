@@ -253,12 +253,8 @@ def headline_metrics(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence
 
 def _applies(name: str, side: Side) -> bool:
     on_answers = side.measures[name].category == "answer" and _has_answers(side)
-    return on_answers or _has_value(side, name)
+    return on_answers or any(value == value for value in side.column(name))
 
 
 def _has_answers(side: Side) -> bool:
     return side.record.models.answering is not None
-
-
-def _has_value(side: Side, name: str) -> bool:
-    return any(value == value for value in side.column(name))
