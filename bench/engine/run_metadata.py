@@ -43,6 +43,9 @@ OWN_OUTPUT = ("results", "checkpoints", "datasets")
 PATIENCE_S = 10.0
 COMMIT_AND_NAMES = ("-c", "log.showSignature=false", "log", "-1", "--format=%H %D")
 TAG = "tag: "
+SHOWN_COMMIT = 12
+_RULE = re.compile(r"/[0-9]+\Z")
+"""version of the rule of an evaluator, as in ``contains/4``, or of the definition of a metric"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,17 +203,21 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
         return
     found = changes(meta.identity, plan.identity)
     text = f"the plan differs from the one that run {meta.run_id} was started with"
-    raise IdentityError(text, changes=found, hint=_put_back(found))
+    raise IdentityError(text, changes=found, hint=_put_back(meta, found))
 
 
-def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
-    """Return a hint if the differences between two plans have one of two known causes; otherwise None.
+def _put_back(meta: RunMeta, found: Sequence[tuple[str, str, str]]) -> str | None:
+    """Return a hint if the differences between two plans have a known cause; otherwise None.
 
-    First cause: this version shares builds between jobs, and the version that started the run did not. Second cause:
-    the address of a service has changed.
+    Known causes: this version shares builds between jobs, and the version that started the run did not; the rule of an
+    evaluator or the definition of a metric has a new version; the address of a service has changed.
     """
+    commit = str(meta.code_state.get("commit") or "")[:SHOWN_COMMIT]
+    starter = "resume the run with the version of bench that started it" + (f" (commit {commit})" if commit else "")
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
-        return "resume the run with the version of bench that started it: in this version, these jobs share one ingest"
+        return f"{starter}: in this version, these jobs share one ingest"
+    if found and all(old != new and _RULE.sub("", old) == _RULE.sub("", new) for _, old, new in found):
+        return f"{starter}: no setting was changed, but this version scores by other rules"
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]
     if not moved:
         return None

@@ -233,6 +233,18 @@ async def test_the_journal_stores_request_and_metadata_of_the_run(world: World) 
     assert {"jobs", "environment", "labels", "note", "operation", "notes"} == set(meta.extra)
 
 
+async def test_a_run_of_a_version_with_other_rules_names_that_version(world: World) -> None:
+    with closing(sqlite3.connect(world.workspace / "checkpoints/mine/journal.sqlite")) as journal, journal:
+        tree = json.loads(journal.execute("SELECT value FROM meta WHERE key = 'identity'").fetchone()[0])
+        tree["benchmarks"]["facts"]["evaluators"][0] = "contains/2"
+        journal.execute("UPDATE meta SET value = ? WHERE key = 'identity'", (json.dumps(tree),))
+        journal.execute("UPDATE meta SET value = '\"0\"' WHERE key = 'plan_digest'")
+        journal.execute("UPDATE meta SET value = ? WHERE key = 'code_state'", (json.dumps({"commit": "ab" * 20}),))
+    error = await refused(world)
+    assert [path for path, _, _ in error.changes] == ["benchmarks.facts.evaluators[0]"]
+    assert "the version of bench that started it (commit abababababab): no setting was changed" in str(error.hint)
+
+
 async def test_a_setting_unknown_to_this_version_is_a_JournalError(world: World) -> None:
     path = world.workspace / "checkpoints/mine/journal.sqlite"
     with closing(sqlite3.connect(path)) as connection:
