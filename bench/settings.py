@@ -146,6 +146,18 @@ class Environment:
 
         return SecretStr(self._unset(name, ConfigError(_unset_message(user, name), hint=_set_hint(name))))
 
+    def require_key(self, name: str, *, user: str) -> str:
+        """Return the value of the variable ``name`` as an API key, which must fit into one line of an HTTP request.
+
+        Raises:
+            ConfigError: as `require`, or the value contains a line break or another control character.
+        """
+        key = self.require(name, user=user).get_secret_value()
+        if any(not char.isprintable() for char in key):
+            text = f"the key in {name}, which {user} needs, contains a line break or another control character"
+            raise ConfigError(text, hint=f"set {name} to the key alone, in one line")
+        return key
+
     def ensure(self, name: str, *, user: str) -> None:
         """Check that the variable ``name`` is set.
 

@@ -244,5 +244,5 @@ def _credentials(
     if vendor is None or not vendor.key_variables:
         return fixed, (), None
     variable = next((each for each in vendor.key_variables if environment.secret(each)), vendor.key_variables[0])
-    secret = environment.require(variable, user=name).get_secret_value()
+    secret = environment.require_key(variable, user=name)
     return {**fixed, vendor.key_header: vendor.key_prefix + secret}, (), variable

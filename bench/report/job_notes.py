@@ -61,6 +61,8 @@ WINDOW_HINT = (
 
 UNFINISHED: Mapping[str, str] = {
     "cut": "cut at the token limit and scored as sent; raise --max-answer-tokens",
+    "window_full": "cut because the model's context window was full, and scored as sent; lower --context-budget, or "
+    "choose a model with a larger window",
     Truncated.kind: "without an answer: the token limit was reached before the answer began (finish length); raise "
     "--max-answer-tokens",
     NoAnswer.kind: "without an answer: the reply has no text except reasoning or tool calls, or its text is not an "

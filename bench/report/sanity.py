@@ -143,9 +143,11 @@ async def _same_verdict(found: Sequence[EndedItem], golds: _GoldAnswers) -> Warn
     if len(contrary) <= CONTRARY_SHARE * len(judged):
         return None
     shows = "do not share a word with their gold" if right else "contain their gold word for word"
+    values = {one.verdicts[0].value for one in found if one.item in judged}
+    verdict = "correct" if right else "incorrect" if values == {0.0} else "not fully correct"
     return WarningSign(
         kind="same_verdict",
-        what=f"the same verdict ({'correct' if right else 'incorrect'}) of the judge",
+        what=f"the same verdict ({verdict}) of the judge",
         count=len(judged),
         of=len(judged),
         items=contrary,

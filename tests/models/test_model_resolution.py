@@ -102,6 +102,20 @@ def test_the_base_URL_may_come_from_the_environment() -> None:
     assert resolve_target("openai/x", environment, {}).base_url == "http://127.0.0.1:1/v1"
 
 
+def test_an_address_with_a_password_is_refused_without_showing_it() -> None:
+    environment = Environment(values={"OLLAMA_BASE_URL": "http://bob:hunter2@127.0.0.1:1/v1"})
+    with pytest.raises(ConfigError, match=r"the address of 127\.0\.0\.1 contains a user name or password") as caught:
+        check_model("ollama/x", environment)
+    assert caught.value.where == "OLLAMA_BASE_URL" and "hunter2" not in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize("key", ["sk-a\nb", "sk-a\x7fb"])
+def test_a_key_with_a_control_character_is_refused_by_the_name_of_its_variable(key: str) -> None:
+    with pytest.raises(ConfigError, match="the key in OPENAI_API_KEY") as caught:
+        check_model("openai/x", Environment(values={"OPENAI_API_KEY": key}))
+    assert key not in str(caught.value)
+
+
 def test_repr_of_a_target_does_not_contain_the_key() -> None:
     place = resolve_target("openai/gpt-4o", Environment(values={"OPENAI_API_KEY": "very-secret-key"}), {})
     assert "very-secret-key" not in repr(place)

@@ -209,11 +209,10 @@ def test_a_changed_password_keeps_the_digest_and_is_not_shown(world: World) -> N
 def test_credentials_in_addresses_are_redacted_in_the_identity(world: World) -> None:
     before = plan(world)
     world.variables["FAULT_URL"] = "http://me:hunter22@127.0.0.1:9"
-    world.variables["OPENAI_BASE_URL"] = "http://me:hunter22@127.0.0.1:9/v1"
     after = plan(world)
     assert "hunter22" not in json.dumps(after.identity)
     assert _provider(after)["base_url"] == "http://[redacted]@127.0.0.1:9"
-    assert set(differing(before, after)) == {"providers.faulty.base_url", "models.openai/a.base_url"}
+    assert differing(before, after) == ["providers.faulty.base_url"]
 
 
 def test_secrets_in_vars_are_not_shown_in_the_identity(world: World) -> None:

@@ -199,6 +199,13 @@ def test_a_truncated_answer_with_text_is_scored_and_noted(serve: Serve, job: Job
     assert [row["finish"] for row in rows] == ["length"] * 4
 
 
+def test_an_answer_that_filled_the_context_window_is_noted_with_its_own_remedy(serve: Serve, job: Job) -> None:
+    serve(completion("It is Pelle and", "model_context_window_exceeded"))
+    found = job()
+    assert note(found, "4 answers cut because the model's context window was full")
+    assert not note(found, "raise --max-answer-tokens")
+
+
 NO_ANSWERS = [
     (completion(None, "tool_calls", tool_calls=[{"id": "c", "function": {"name": "search"}}]), "no_answer"),
     (completion("Let me look", "stop", tool_calls=[{"id": "c", "function": {"name": "search"}}]), "no_answer"),

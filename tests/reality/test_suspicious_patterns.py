@@ -149,6 +149,19 @@ def test_a_judge_that_finds_obviously_wrong_answers_correct_is_noted(
     assert any(note.startswith("the same verdict (correct) of the judge in 24 of 24") for note in notes) is noted
 
 
+@pytest.mark.parametrize(("value", "verdict"), [("0", "incorrect"), ("0.7", "not fully correct")])
+def test_the_note_on_equal_verdicts_names_the_verdict(
+    value: str, verdict: str, answered: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    def reply(body: dict[str, Any]) -> str:
+        if body["model"] == "judge":
+            return f'{{"correctness": {value}, "faithfulness": 1, "reasoning": ""}}'
+        return gold_of(body, tmp_path)
+
+    notes = answered(reply, "--judge-model", "local/judge", method="llm-judge")
+    assert any(note.startswith(f"the same verdict ({verdict}) of the judge in 24 of 24") for note in notes), notes
+
+
 @pytest.mark.parametrize(("flipped", "noted"), [(True, True), (False, False)])
 def test_a_judge_with_an_inverted_scale_is_noted(
     flipped: bool, noted: bool, answered: Callable[..., list[str]], tmp_path: Path

@@ -94,7 +94,7 @@ def check_address(url: str, where: str | None = None) -> str:
     """Return a base URL without a slash at its end. A URL with unresolved variables is not checked.
 
     Raises:
-        ConfigError: the URL is not an http(s) base URL.
+        ConfigError: the URL is not an http(s) base URL, or contains a user name or password.
     """
     try:
         parts = urlsplit(url)
@@ -103,6 +103,10 @@ def check_address(url: str, where: str | None = None) -> str:
         usable, parts = False, urlsplit("")
     if VARIABLE.search(url):
         return url.rstrip("/")
+    if "@" in parts.netloc:
+        text = f"the address of {parts.hostname} contains a user name or password"
+        hint = "remove both from the address; the config sets them with auth: {type: basic, user: ..., envVar: ...}"
+        raise ConfigError(text, where=where, hint=hint)
     if not usable or parts.query or parts.fragment or re.search(r"\s", url):
         text = f'"{redact(url)}" is not a base address: expected http(s)://HOST[:PORT][/PATH], without ? and #'
         raise ConfigError(text, where=where, hint="correct the address in the config or in its environment variable")
@@ -190,7 +194,7 @@ class Auth(ConfigModel):
             return {}, []
         if self.optional and environment.secret(self.env_var) is None:
             return {}, []
-        key = environment.require(self.env_var, user=user).get_secret_value()
+        key = environment.require_key(self.env_var, user=user)
         if self.type == "query":
             return {}, [(self.param or "key", key)]
         if self.type == "basic":

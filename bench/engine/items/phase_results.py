@@ -159,6 +159,8 @@ CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no
 ``CUT``: at the token limit. ``REFUSED``: by a content filter. ``EMPTY``: without text. ``UNENDED``: without a stated
 reason. ``UNKNOWN``: for an unknown reason. ``AT_LIMIT``: normally, but with exactly the allowed number of tokens.
 """
+WINDOW_FULL = "window_full"
+"""flag of an answer that was cut because the context window of the model was full"""
 HIT_CUT = "hit_cut"
 """flag of an answer whose prompt has no whole hit, but at most the beginning of the first one"""
 
@@ -171,6 +173,8 @@ def flags_of(
     ``most`` is the token limit of the answer. ``exact`` is True if a scoring rule compares whole texts.
     """
     ended = {"length": CUT, "refusal": REFUSED}.get(reply.finish)
+    if ended == CUT and "context" in (reply.native_finish or ""):
+        ended = WINDOW_FULL
     if reply.finish == "other":
         ended = UNKNOWN if reply.native_finish else UNENDED
     if reply.finish == "stop" and reply.usage and not reply.usage.estimated and reply.usage.output_tokens >= most:
