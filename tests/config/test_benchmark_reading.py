@@ -391,6 +391,38 @@ def test_two_benchmarks_that_extend_each_other_are_refused_as_circular(home: Hom
     assert found == ['c.yaml:1:1: "extends: d" is circular']
 
 
+def test_null_removes_a_key_of_any_kind_also_if_no_extended_file_has_it(home: Home) -> None:
+    home.yaml(name="p", more="metrics: [accuracy]\n")
+    nulls = (
+        "extends: p\nname: c\ngroups: null\nquestionTypes: null\ntags: null\nmetrics: null\nsearch: null\n"
+        "evaluation: {labels: null, judge_prompts: null}\nschema: {metadata: {gone: null}}\n"
+    )
+    config = home.read(home.write("c", nulls))
+    assert (config.groups, config.evaluation.labels, dict(config.fields.metadata)) == ({}, {}, {})
+    assert config.search.default_limit == 10 and not config.metrics
+
+
+@each_row(
+    ("line", "problem"),
+    [
+        ("gruops: null\n", 'unknown field "gruops"; did you mean "groups"?'),
+        ("evaluation: {labells: null}\n", 'unknown field "labells" in evaluation; did you mean "labels"?'),
+        ("version: null\n", 'missing field "version"'),
+        ("groups: {g: [null]}\n", "groups.g[0] must be text, not null"),
+    ],
+)
+def test_null_of_an_unknown_or_required_key_or_of_a_list_element_is_an_error(
+    home: Home, line: str, problem: str
+) -> None:
+    home.yaml(name="p")
+    (found,) = messages(lambda: home.read(home.write("c", f"extends: p\nname: c\n{line}")))
+    assert problem in found
+
+
+def test_null_of_a_map_without_extends_is_an_error(home: Home) -> None:
+    assert "groups must be a map of keys, not null" in messages(lambda: home.yaml(more="groups: null\n"))[0]
+
+
 def test_extends_follows_at_most_ten_parents(home: Home) -> None:
     home.yaml(name="x0")
     for number in range(1, 12):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bench.cli import run as command_line
 from bench.errors import BenchError, UsageError
 from bench.receipt.log.log_check import check_log
 from bench.receipt.log.log_store import (
@@ -241,7 +242,12 @@ def test_an_invalid_partial_or_untrusted_receipt_is_not_published(
 
 
 def test_superseded_and_retracted_receipts_have_their_verdicts(
-    ring: Keyring, folder: Path, desk: Any, make: Any
+    ring: Keyring,
+    folder: Path,
+    desk: Any,
+    make: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     old = signed_receipt(ring, desk, make)
     publish(old, ring, at=AT)
@@ -270,6 +276,11 @@ def test_superseded_and_retracted_receipts_have_their_verdicts(
     outcome = desk.verify(new, trust=ring.trusted(), log=folder)
     assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.RETRACTED, {"retracted"})
     assert codes(ring, folder) == set()
+    retract(make.RECEIPT_ID, ring, reason="a wrong key", at=AT)
+    monkeypatch.chdir(ring.workspace)
+    assert command_line(["verify", str(folder)]) == 4
+    first = [line for line in capsys.readouterr().out.splitlines() if line.startswith("RETRACTED")][:2]
+    assert [line.partition(".json  ")[2] for line in first] == ["a wrong key", "the dataset was wrong"]
 
 
 def test_a_changed_missing_or_unlisted_receipt_of_the_log_has_its_code(

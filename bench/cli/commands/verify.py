@@ -121,8 +121,8 @@ def _show(found: Verification) -> None:
 
 
 def _first_line(outcome: VerificationOutcome) -> str:
-    """Return the verdict on a receipt and its file; if a check failed, also the reason of the first failed check."""
-    failed = next((one for one in outcome.findings if one.status == "fail"), None)
+    """Return the verdict on a receipt and its file; if a check failed, also the reason of the verdict."""
+    failed = next((one for one in outcome.findings if one.status == "fail" and one.verdict == outcome.verdict), None)
     return f"{outcome.verdict}  {outcome.file}" + (f"  {failed.detail}" if failed is not None else "")
 
 

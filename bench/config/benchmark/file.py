@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from pydantic import ValidationError
+
 from bench.config.benchmark.config import BenchmarkConfig, BenchmarkFile
 from bench.config.benchmark.manifest import PLACES, LlmAsJudge, Manifest
 from bench.config.benchmark.sections import ContextSection, Questions
 from bench.config.benchmark.terms import ConfigOrigin, Format
-from bench.config.file import Source, did_you_mean, in_file_order, load
+from bench.config.file import Model, Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
 from bench.config.template import Template
 from bench.errors import ConfigError
@@ -401,16 +403,32 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-def _merged_source(origin: ConfigOrigin) -> Source:
-    """Return the merged content of the files of a config as one source.
+def _load_merged(origin: ConfigOrigin, model: type[Model]) -> Model:
+    """Validate the merged files of a config. An error about a key names the first file that has the key.
 
-    An error about a key names the first file that has the key.
+    A null removes a key, also if no extended file has this key. An unknown key is an error with any value.
     """
     if len(origin.sources) == 1:
-        return origin.sources[0]
+        return load(origin.sources[0], model)
     child = origin.sources[0]
     tree = origin.tree() | {"aliases": child.tree.get("aliases") or []}  # aliases are never inherited
-    return _MergedSource(path=origin.path, tree=tree, origin=origin)
+    source = _MergedSource(path=origin.path, tree=tree, origin=origin)
+    try:
+        return model.model_validate(source.tree)
+    except ValidationError as error:
+        for details in error.errors():
+            if details["input"] is None and details["type"] != "extra_forbidden":
+                _remove_null(tree, source.locate(tuple(details["loc"])))
+    return load(source, model)
+
+
+def _remove_null(tree: dict[str, object], path: TreePath) -> None:
+    """Remove a key whose value is null, if all parents of the key are maps."""
+    node: object = tree
+    for key in path[:-1]:
+        node = node.get(str(key)) if isinstance(node, dict) else None
+    if path and isinstance(node, dict) and node.get(str(path[-1]), node) is None:
+        del node[str(path[-1])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -428,7 +446,7 @@ def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkC
 
     The text of such a prompt stays ``@file``.
     """
-    file = load(_merged_source(origin), BenchmarkFile)
+    file = _load_merged(origin, BenchmarkFile)
     values = file.model_dump(by_alias=True)
     problems = _insert_prompts(values["evaluation"], origin, workspace)
     _set_local_path(values, origin)
@@ -498,7 +516,7 @@ def _file_text(name: str, path: TreePath, origin: ConfigOrigin, workspace: Path 
 
 
 def _from_manifest(origin: ConfigOrigin) -> tuple[BenchmarkConfig, list[ConfigError]]:
-    manifest = load(_merged_source(origin), Manifest)
+    manifest = _load_merged(origin, Manifest)
     problems: list[ConfigError] = []
     try:
         instructions = _instructions(manifest, origin)
