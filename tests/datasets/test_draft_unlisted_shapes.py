@@ -341,3 +341,41 @@ def test_answers_of_several_kinds_are_reported_with_a_remedy(tmp_path: Path, ans
     ]
     made = draft_benchmark("mine", written(tmp_path, "d.jsonl", rows), tmp_path)
     assert any(note in text for text in made.unmapped)
+
+
+@each_row(
+    ("dates", "when", "note"),
+    [
+        (["03/04/2024", "07/28/2024"], "2024-03-04T00:00", "dates such as 03/04/2024 begin with the month"),
+        (["3/4/24", "7/28/24, 3:15 PM"], "2024-03-04T00:00", "dates such as 3/4/24 begin with the month"),
+        (["04/03/2024 09:15", "28/07/2024 10:00:01"], "2024-03-04T09:15", "begin with the day"),
+        (["04-03-2024", "28-07-2024"], "2024-03-04T00:00", "dates such as 04-03-2024 begin with the day"),
+        (["04.03.2024", "28.07.2024"], "2024-03-04T00:00", "dates such as 01.02.2026 begin with the day"),
+    ],
+)
+def test_the_order_of_day_and_month_is_known_from_a_day_above_twelve(
+    tmp_path: Path, dates: list[str], when: str, note: str
+) -> None:
+    sessions = [{"date": one, "messages": [{"role": "user", "content": f"{PLACE} {one}"}]} for one in dates]
+    row = {"id": "a", "question": "Who?", "answer": "Tam", "sessions": sessions}
+    made, dataset = drafted(tmp_path, written(tmp_path, "d.json", [row]))
+    (corpus,) = dataset.corpora()
+    known = [one.memory.when for one in dataset.memories(corpus)]
+    assert known[0] is not None and known[0].isoformat().startswith(when)
+    assert note in " ".join(made.guesses)
+
+
+def test_an_unknown_order_of_day_and_month_is_reported_and_not_guessed(tmp_path: Path) -> None:
+    sessions = [{"date": "03/04/2024", "messages": [{"role": "user", "content": PLACE}]}]
+    row = {"id": "a", "question": "Who?", "answer": "Tam", "sessions": sessions}
+    made = draft_benchmark("mine", written(tmp_path, "d.json", [row]), tmp_path)
+    assert "dateFormats" not in made.text and "date: date" in made.text
+    assert any('write dateFormats: ["%m/%d/%Y"] or ["%d/%m/%Y"]' in text for text in made.unmapped)
+
+
+def test_a_text_named_date_gets_no_advice_for_the_template(tmp_path: Path) -> None:
+    sessions = [{"date": "last May", "topic": "The mill", "messages": [{"role": "user", "content": PLACE}]}]
+    row = {"id": "a", "question": "Who?", "answer": "Tam", "sessions": sessions}
+    made = draft_benchmark("mine", written(tmp_path, "d.json", [row]), tmp_path)
+    notes = " ".join(made.unmapped)
+    assert '"${topic} ${session}"' in notes and "name it in context.session.date" in notes

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import cast
 
 from bench.config.yamltext import parse_yaml
-from bench.datasets.draft.config_guess import TEXT_NAMES, Row, date_formats, field_name, first_field, quoted_name
+from bench.datasets.draft.config_guess import (
+    TEXT_NAMES,
+    Row,
+    date_formats,
+    field_name,
+    first_field,
+    numeric_dates,
+    quoted_name,
+)
 from bench.datasets.draft.data_layout import find_layout
 from bench.datasets.draft.file_joins import DataLayout
 from bench.datasets.draft.history_guess import numbered_sessions
@@ -188,7 +196,7 @@ def _draft_text(name: str, data: str, guess: QuestionGuess, layout: DataLayout) 
         context="".join(f"    {line}\n" for line in contexts.lines),
         metadata=guess.metadata(),
         gold=(guess.evidence or contexts.evidence) + guess.abstention + corpus + guess.visibility(),
-        dates=f"dateFormats: {json.dumps(formats)}\n" if (formats := _date_formats(layout)) else "",
+        dates=f"dateFormats: {json.dumps(formats)}\n" if (formats := _date_formats(layout)[0]) else "",
         chunk="  chunk: {words: 400}   # long texts are cut after a sentence\n" if is_long(guess) else "",
         mode="incremental"
         if contexts.passages
@@ -216,8 +224,8 @@ def _metrics(answered: bool, evidence: bool) -> tuple[str, ...]:
     return ("accuracy", "hit_at_5", "ndcg_at_10") if evidence else ("accuracy",)
 
 
-def _date_formats(layout: DataLayout) -> list[str]:
-    return list(dict.fromkeys(form for row in layout.rows[:8] for form in date_formats(row)))
+def _date_formats(layout: DataLayout) -> tuple[list[str], list[str], list[str]]:
+    return date_formats(list(dict.fromkeys(text for row in layout.rows for text in numeric_dates(row))))
 
 
 def _place_as_id(guess: QuestionGuess, layout: DataLayout) -> str:
@@ -247,8 +255,7 @@ def guess_notes(guess: QuestionGuess, history: str, layout: DataLayout) -> tuple
         "the words of a turn": None if words is None else f'the longest text "{words}"',
     }
     notes = [f"no field looks like {key}: {text} is used" for key, text in found.items() if text]
-    dates = ["dates such as 01.02.2026 begin with the day"] if _date_formats(layout) else []
-    return (*notes, *guess.guessed, *dates)
+    return (*notes, *guess.guessed, *_date_formats(layout)[1])
 
 
 def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterator[str]:
@@ -269,6 +276,7 @@ def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterat
             "the data has no questions: write a file of questions (id, conversation, question, answer), name it in "
             "data.path, and join this history with data.with: {talk: {file: THIS FILE, key: ID, by: conversation}}"
         )
+    yield from _date_formats(layout)[2]
     pictures = [name for name in guess.row if PICTURES.fullmatch(name) and any(row.get(name) for row in guess.rows)]
     yield from (
         f"{name} is not sent; data.where: {{{name}: null}} leaves out the rows with a picture" for name in pictures

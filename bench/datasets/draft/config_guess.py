@@ -206,21 +206,69 @@ DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%
 _DATES_READ = DateReader("UTC", DAY_FIRST)
 
 
+_DOTTED = re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}")
+_SLASHED = re.compile(
+    r"(?P<first>\d{1,2})(?P<mark>[/-])(?P<second>\d{1,2})(?P=mark)(?P<year>\d{4}|(?<=/)\d{2})"
+    r"(?:(?P<gap>,?\s+)\d{1,2}:\d{2}(?P<seconds>:\d{2})?(?P<half>\s?[AaPp][Mm])?)?"
+)
+"""regular expression for dates such as 07/28/2024; day and month are in either order, so a config must list them"""
+
+
 def is_date(value: object) -> bool:
-    text = None if isinstance(value, bool) else scalar_text(value)
-    return bool(text) and _DATES_READ.read(text or "") is not None
+    text = (None if isinstance(value, bool) else scalar_text(value)) or ""
+    match = _SLASHED.fullmatch(text.strip())
+    if match is not None:
+        return any(DateReader("UTC", (_slashed_format(match, day_first=first),)).read(text) for first in (True, False))
+    return bool(text) and _DATES_READ.read(text) is not None
 
 
-def date_formats(value: object) -> Iterator[str]:
-    """Yield the strptime format of each date that is written with dots, such as 01.02.2026.
+def _slashed_format(match: re.Match[str], *, day_first: bool) -> str:
+    """Return the strptime format of a date that `_SLASHED` matches."""
+    year = "%Y" if len(match["year"]) == 4 else "%y"
+    clock = ""
+    if match["gap"]:
+        half = match["half"] or ""
+        clock = f"{match['gap']}{'%I' if half else '%H'}:%M{':%S' if match['seconds'] else ''}{half[:-2]}"
+        clock += "%p" if half else ""
+    return match["mark"].join(("%d", "%m", year) if day_first else ("%m", "%d", year)) + clock
+
+
+def numeric_dates(value: object) -> Iterator[str]:
+    """Yield each date whose form a config must list: 01.02.2026, 07/28/2024 or 28-07-2024.
 
     Dates inside lists and maps are included.
     """
-    if isinstance(value, str) and re.match(r"\d{1,2}\.\d{1,2}\.\d{4}", value) and is_date(value):
-        yield next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(value) is not None)
+    if isinstance(value, str):
+        text = value.strip()
+        if (_DOTTED.match(text) or _SLASHED.fullmatch(text)) and is_date(text):
+            yield text
     elif isinstance(value, Mapping | list):
         for part in value.values() if isinstance(value, Mapping) else value[:50]:
-            yield from date_formats(part)
+            yield from numeric_dates(part)
+
+
+def date_formats(dates: Collection[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the strptime formats of dates, a note for each order that is guessed, and a note if the order is unknown.
+
+    The order of day and month is known from a number above 12. If there is none, no format is returned.
+    """
+    dotted = [text for text in dates if _DOTTED.match(text)]
+    formats = [next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(text)) for text in dotted]
+    guesses = ["dates such as 01.02.2026 begin with the day"] if dotted else []
+    matches = [match for text in dates if (match := _SLASHED.fullmatch(text))]
+    orders = [first for first, name in ((True, "first"), (False, "second")) if any(int(m[name]) > 12 for m in matches)]
+    if matches and len(orders) != 1:
+        either = [_slashed_format(matches[0], day_first=first) for first in (False, True)]
+        unclear = (
+            f"dates such as {matches[0][0]} can begin with the month or with the day: write "
+            f"dateFormats: {json.dumps(either[:1])} or {json.dumps(either[1:])}"
+        )
+        return list(dict.fromkeys(formats)), guesses, [unclear]
+    for match in matches:
+        formats.append(_slashed_format(match, day_first=orders[0]))
+    if matches:
+        guesses.append(f"dates such as {matches[0][0]} begin with the {'day' if orders[0] else 'month'}")
+    return list(dict.fromkeys(formats)), guesses, []
 
 
 def list_or_empty(value: object) -> list[object]:

@@ -17,6 +17,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from bench.config.benchmark.file import SESSION_NAMES
 from bench.datasets.draft.config_guess import (
     DATES,
     DECODE_HINT,
@@ -243,11 +244,18 @@ class HistoryGuess:
             self.session_ids = {scalar_text(one[ids]) or "" for one in held}
         texts = [name for name, one in merged_fields(held).items() if isinstance(one, str) and name not in (ids, dates)
                  and not is_date(one) and not GOLD.fullmatch(name)]  # fmt: skip
-        if texts:
-            shown = " ".join(f"${{{name}}}" for name in texts)
+        plain = [name for name in texts if name not in SESSION_NAMES]
+        taken = [name for name in texts if name in SESSION_NAMES]
+        if plain:
+            shown = " ".join(f"${{{name}}}" for name in plain)
             self.unmapped.append(
-                f"these texts of a session are not ingested: {', '.join(texts)}; to include them, write "
+                f"these texts of a session are not ingested: {', '.join(plain)}; to include them, write "
                 f'ingestion.preprocessing.formatTemplate: "{shown} ${{session}}"'
+            )
+        if taken:
+            self.unmapped.append(
+                f"these texts of a session are not ingested: {', '.join(taken)}; if one is the date of the session, "
+                "name it in context.session.date, and write its format in dateFormats"
             )
         found = {"id": field_name(ids)} if ids else {}
         found["turns"] = json.dumps(f"${steps_text(rest)}", ensure_ascii=False)
