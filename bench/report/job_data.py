@@ -19,7 +19,7 @@ import contextlib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -274,11 +274,14 @@ def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] |
 def open_measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
     """Open the job's metrics again, so that values can be aggregated; return the metrics and notes.
 
-    If a plug-in metric cannot be loaded, its values are averaged, and a note reports this.
+    The metrics have the definitions by which the stored values were computed, also if bench has newer ones. If a
+    plug-in metric cannot be loaded, its values are averaged, and a note reports this.
     """
     folder = Path(record.metric_folder or ".")
+    stored = {metric.name: metric.definition for metric in record.metrics}
     try:
-        return open_metrics(record.metric_entries, k=record.k, folder=folder), []
+        found = open_metrics(record.metric_entries, k=record.k, folder=folder)
+        return [replace(one, definition=stored.get(one.name, one.definition)) for one in found], []
     except ConfigError as error:
         note = f"a plug-in metric cannot be loaded, so it is aggregated as a mean ({error.message})"
     opened: dict[str, Measure] = {}

@@ -156,6 +156,8 @@ def test_a_field_of_any_name_is_quoted_as_valid_yaml(bench: Bench, tmp_path: Pat
         ("d.json", "[]", "d.json: there are no rows"),
         ("d.csv", "a,b\n", "d.csv: there are no rows"),
         ("d.txt", "x", 'cannot tell the format of "d.txt"'),
+        ("gone.zip", None, 'cannot tell the format of "gone.zip"'),
+        ("d.zip", "PK\x03\x04", '"d.zip" is a zip file\nhint: unpack the file, and name the data in it'),
         ("d.jsonl", "{torn", "d.jsonl:1"),
         ("gone.jsonl", None, "gone.jsonl: cannot read the file: No such file or directory"),
     ],

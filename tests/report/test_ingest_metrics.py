@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -197,6 +198,12 @@ def test_OutcomeCounts_keeps_errors_by_kind() -> None:
     assert found.states == {State.ERROR: 3, State.NOT_READY: 3, State.CORRECT: 4, State.UNSUPPORTED: 1}
     assert found.error_kinds == {"timeout": 2, "network": 1}
     assert OutcomeCounts.of(Counter()) == OutcomeCounts(states={}, error_kinds={})
+
+
+def test_values_of_an_older_run_keep_the_definition_by_which_they_were_computed() -> None:
+    older = replace(JOB.metrics[0], name="contains_match", definition="contains_match/2")
+    (found,), _ = open_measures(record("p", metrics=(older,), metric_entries=("contains_match",)))
+    assert found.definition == "contains_match/2"
 
 
 def test_open_measures_opens_metrics_as_requested_and_notes_unknown_ones() -> None:

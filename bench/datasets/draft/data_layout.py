@@ -34,6 +34,7 @@ from bench.datasets.draft.question_place import lists_of_questions, question_tex
 from bench.datasets.draft.sampled_file import SampledFile, file_shape, question_score, sample_file
 from bench.datasets.draft.turn_paths import path_to_turns
 from bench.datasets.rows.field_steps import decode_text
+from bench.datasets.rows.row_reader import packed_format
 from bench.datasets.rows.row_values import value_of
 from bench.errors import DataError, UsageError
 
@@ -50,6 +51,9 @@ def find_layout(data: Path) -> DataLayout:
     """
     if not data.is_dir():
         if suffix_of(data.name) not in SUFFIXES:
+            packed = packed_format(data) if data.is_file() else None
+            if packed not in (None, "parquet"):
+                raise UsageError(f'"{data}" is a {packed} file', hint="unpack the file, and name the data in it")
             hint = (
                 "use a .json, .jsonl, .csv, .tsv or .parquet file, or a folder of them; for a file with another "
                 f"name, create a link with a suffix: ln -s {data.name} {data.name}.jsonl"

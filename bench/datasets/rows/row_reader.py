@@ -263,10 +263,15 @@ class _UnpackedFile:
         self.path.unlink(missing_ok=True)
 
 
-def _check_magic_bytes(path: Path, label: str, format: Format) -> None:  # noqa: A002
+def packed_format(path: Path) -> str | None:
+    """Return the format of a packed or binary file by its first bytes, such as ``zip``; None for any other file."""
     with path.open("rb") as file:
         head = file.read(8)
-    kind = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+    return next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+
+
+def _check_magic_bytes(path: Path, label: str, format: Format) -> None:  # noqa: A002
+    kind = packed_format(path)
     if format == "parquet":
         if kind != "parquet":
             raise DataError(
@@ -274,6 +279,6 @@ def _check_magic_bytes(path: Path, label: str, format: Format) -> None:  # noqa:
             )
     elif kind is not None:
         hint = {"parquet": "set data.format: parquet", "gzip": "add the suffix .gz to the name of the file"}.get(
-            str(kind), "unpack the file"
+            kind, "unpack the file"
         )
         raise DataError(f"the file is {kind}, not {format}", where=label, hint=hint)
