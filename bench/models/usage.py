@@ -90,7 +90,7 @@ def _openai(block: Mapping[str, object]) -> Usage:
             if name in OPENAI_COUNTS and (count := _count(part, name)) > counts[OPENAI_COUNTS[name]]:
                 counts[OPENAI_COUNTS[name]] = count
     total, known = block.get("total_tokens"), counts["sent"] + counts["received"]
-    if type(total) is int and known < total <= MAX_TOKENS:
+    if type(total) is int and known < total <= MAX_TOKENS and counts["sent"] and counts["received"]:
         rest = total - known
         if rest == counts["cache_read"] + counts["cache_write"]:
             counts["sent"] += rest
