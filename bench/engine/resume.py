@@ -179,11 +179,13 @@ async def show_own_scoring(run: RunContext) -> None:
     """Hide the rescores of a run that continues, because they do not score the items that were pending."""
     async with Reader.open(run.folder) as reader:
         rescored = bool(await reader.events(RESCORED))
-    if rescored:
-        await run.journal.show_scoring(0, **_shown_jobs(run.plan, run.journal.meta))
-        run.progress.events.append(
-            "the results show the run's own scoring again; to score all items, repeat bench rescore"
-        )
+    if not rescored:
+        return
+    jobs = _shown_jobs(run.plan, run.journal.meta)
+    if jobs[EXTRA_KEY] != dump_jobs(read_jobs(run.journal.meta.extra)):
+        text = "the results show the run's own scoring again; to score all items, repeat bench rescore"
+        run.progress.events.append(text)
+    await run.journal.show_scoring(0, **jobs)
 
 
 def _shown_jobs(plan: Plan, meta: RunMeta) -> dict[str, object]:

@@ -247,7 +247,8 @@ class Execution:
         if not message and not any(lane.pending.count for lane in lanes):
             message = "nothing left to do"
         if hidden:
-            ended = f"{self.progress.ended} of {counted(self.progress.planned, 'item(|s)')} ended"
+            planned = counted(self.progress.planned, "item(|s)")
+            ended = f"{self.progress.ended} of {planned} ended" if self.progress.planned else "no item was scored"
             message = f"{message}; {ended}, and the results are still those of the earlier scoring"
         else:
             await run.journal.set_state(status, message)

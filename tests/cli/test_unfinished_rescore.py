@@ -77,6 +77,7 @@ def test_a_resume_of_a_rescored_run_shows_all_items_with_the_judge_of_the_run(
     bench(*RUN, *MODELS, check=3)
     OPEN.clear()
     bench("rescore", "r", *flags, check=3)
+    assert "own scoring again" not in bench("resume", "r", check=3).stderr
     OPEN.update("1234")
     bench("rescore", "r", *flags)
     assert shown(bench)[0] == {"incorrect": 3}
