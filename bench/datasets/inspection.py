@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.file import questions_of
+from bench.config.jsontext import TreePath
 from bench.datasets.corpus_builder import TURN_BLANK, BuiltCorpus, build_corpus
 from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.item_texts import ItemTexts, history_key
@@ -334,11 +335,23 @@ class Scanner:
                 ConfigError(
                     f"{names.label(name)}, but {absence}",
                     where=self.config.place(*name.key),
-                    hint="correct the path, or remove the key",
+                    hint=self._turn_key_hint(name.key),
                 )
                 for name, absence in names.parts.missing_names()
             ]
         )
+
+    def _turn_key_hint(self, key: TreePath) -> str:
+        """Return the hint for a key that no turn has. A key of a file that the config extends is removed with null."""
+        origin = self.config.origin
+        plain = all(isinstance(part, str) for part in key)
+        if origin is None or not plain or origin.source_of(origin.spelt(key)) is origin.sources[0]:
+            return "correct the path, or remove the key"
+        *holders, last = self.config.written(*key).split(".")
+        inner = f"{last}: null"
+        for holder in reversed(holders):
+            inner = f"{holder}: {{{inner}}}"
+        return f"if your data has no such field, write in {origin.path.name}: {inner}"
 
     def _drop_undeclared_flags(self) -> None:
         """Reset the counts of missing evidence, if no turn has the default field that marks evidence."""

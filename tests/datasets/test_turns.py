@@ -150,6 +150,20 @@ def test_an_itemSchema_key_that_no_turn_has_is_reported_in_the_config(workspace:
     assert caught.value.hint == "correct the path, or remove the key"
 
 
+def test_an_itemSchema_key_of_an_extended_config_is_removed_in_the_own_file(workspace: Workspace) -> None:
+    turns = [{"role": "user", "content": "x"}]
+    with pytest.raises(BenchError):
+        opened(workspace, LISTED % (SCHEMA % "content: content, caption: pic, role: role"), [turns])
+    own = workspace.root / "configs/benchmarks/own.yaml"
+    own.write_text("name: own\nextends: t\n", encoding="utf-8")
+    with pytest.raises(BenchError) as caught:
+        workspace.open("own")
+    removed = "schema: {context: {itemSchema: {caption: null}}}"
+    assert caught.value.hint == f"if your data has no such field, write in own.yaml: {removed}"
+    own.write_text(f"name: own\nextends: t\n{removed}\n", encoding="utf-8")
+    assert workspace.open("own").counts.turns == 1
+
+
 def test_itemSchema_keys_are_not_checked_if_there_are_no_turn_objects(workspace: Workspace) -> None:
     schema = SCHEMA % "content: content, caption: $.captain"
     assert opened(workspace, LISTED % schema, [["bare text"]]).counts.turns == 1
