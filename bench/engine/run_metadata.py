@@ -80,7 +80,11 @@ def _git_output(git: str, root: Path, *arguments: str) -> str | None:
     """Return the output of a git command; None if it fails or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program with fixed arguments
-            [git, "-C", str(root), *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+            [git, "--no-optional-locks", "-C", str(root), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

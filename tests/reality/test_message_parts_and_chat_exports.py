@@ -183,8 +183,15 @@ def test_a_full_disk_before_the_first_row_is_an_error_and_starts_no_run(
         "from bench.cli import run; sys.exit(run(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", limited, "run", "demo", "bm25", "--limit", "4", "--run-id", "r"]
+    Path(__file__).touch()  # git status would refresh its index, and the disk is full
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # no truncated bytecode is left
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 3, done.stderr
+    named = subprocess.run(
+        ["git", "rev-parse", "--path-format=absolute", "--git-path", "index.lock"],
+        cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert named.returncode or not Path(named.stdout.strip()).exists()
     assert "error: the disk is full; the run was not started" in done.stderr
     assert "make room, then repeat the command" in done.stderr
     assert not [*tmp_path.glob("checkpoints/*")]
