@@ -33,6 +33,7 @@ from bench.plan import Lane
 from bench.plan.cost_estimate import call_prices
 from bench.providers import Provider, ProviderContext, open_provider
 from bench.providers.docker import running_projects
+from bench.providers.endpoints import endpoint_of
 
 MS = 1000
 
@@ -112,6 +113,7 @@ async def open_lane(
         width=max(width, WAITING_ITEMS) if request.batch else width,
         ownership=run.ownerships.setdefault(lane.provider.label, Ownership()) if builder is None else builder.ownership,
         leaking=set() if builder is None else builder.leaking,
+        add_price=endpoint_of(_run_config(run, lane), "add").price_usd,
         search_price=None if (price := _run_config(run, lane).prices.search) is None else str(price),
         lists_stored=any(map(needs_listing, distinct_evaluators(models.evaluators(lane)))),
         deletions_begun=deletions_begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),

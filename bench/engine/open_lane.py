@@ -56,6 +56,8 @@ class OpenLane:
     """the last phase of the run"""
     lists_stored: bool = False
     """True if an evaluator reads all stored memories"""
+    add_price: str | None = None
+    """price of an add in USD; None = unknown"""
     search_price: str | None = None
     """price of one search in USD; None = unknown"""
     deletions_begun: Set[tuple[str, int]] = frozenset()

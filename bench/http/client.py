@@ -6,13 +6,15 @@ Example::
         response = await http.call(endpoint, request)
         http.in_flight, http.oldest_s(), http.refusals
 
-A canceled call leaves no row in the call log.
+A call that is canceled after it was sent has the outcome ``canceled`` in the call log. It counts as paid, because the
+service may complete it.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from asyncio import CancelledError
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
@@ -29,6 +31,7 @@ from bench.http.endpoint import Endpoint, Limits
 from bench.http.errors import AttemptFailed, PauseTooLong, RequestNotSent, ResponseLost, ResponseTooLarge
 from bench.http.message import ReportedUsage, Request, Response, Timings
 from bench.http.rate_limiter import RateLimiter, parse_wait_s, server_time
+from bench.model import Usage
 
 if TYPE_CHECKING:
     from aiohttp import ClientTimeout
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from bench.http.transport import HttpResponse, Transport
 
 _logger = logging.getLogger("bench")
+CANCELED = "canceled"
+"""outcome of a call that was canceled after it was sent"""
 
 
 class Http:
@@ -162,12 +167,15 @@ class Http:
         except CallError as error:
             outcome = error.kind
             raise
+        except CancelledError:
+            _record(state, None, CANCELED, state.library_timings(), _assumed_usage(endpoint))
+            raise
         finally:
             del self._in_flight[state]
             state.limiter.leave(state)
             if outcome == "ok" and state.limiter.window is not None:
                 state.limiter.window.accepted(sent_at=state.sent_at)
-            if outcome is not None:  # a cancelled call leaves no row
+            if outcome is not None:
                 _record(state, None, outcome, state.library_timings(), None)
 
     async def _repeat(self, state: CallState, first: AttemptFailed) -> Response:
@@ -196,6 +204,9 @@ class Http:
             self._count_failure(state, failed)
             _record(state, failed.status, failed.error.kind, state.timings(), failed.reported)
             state.reset_times()
+            raise
+        except CancelledError:
+            _record(state, None, CANCELED, state.timings(), _assumed_usage(state.endpoint))
             raise
         if state.limiter.window is not None:
             state.limiter.window.accepted(sent_at=state.sent_at)
@@ -250,6 +261,12 @@ class Http:
             limiter = RateLimiter(endpoint.limits.under(own), self._slots, adaptive=self._adaptive, share=self._share)
             self._limiters[endpoint.name] = limiter
         return limiter
+
+
+def _assumed_usage(endpoint: Endpoint) -> ReportedUsage:
+    """Return the price of a call whose response is lost; if the price is not fixed, the cost is unknown."""
+    known = endpoint.price_usd is not None
+    return ReportedUsage(cost_usd=endpoint.price_usd) if known else ReportedUsage(usage=Usage())
 
 
 def _response(state: CallState, answer: HttpResponse, timings: Timings) -> Response:

@@ -43,12 +43,12 @@ async def test_admit_records_a_call_with_its_outcome_and_times() -> None:
     assert calls[0].provider_us >= 9_000 and calls[0].network_us == 0
 
 
-async def test_a_canceled_admitted_call_records_no_row_and_frees_its_slot() -> None:
+async def test_a_canceled_admitted_call_counts_as_paid_and_frees_its_slot() -> None:
     async with Http(concurrency=1) as http:
         with recording() as calls, anyio.move_on_after(0.01):
             async with http.admit(SQL, "SELECT"):
                 await anyio.sleep(60)
-        assert calls == []
+        assert [(call.outcome, call.cost_usd, call.reports_usage) for call in calls] == [("canceled", None, True)]
         with anyio.fail_after(1):
             async with http.admit(SQL, "SELECT"):
                 pass

@@ -381,13 +381,13 @@ async def test_l6_http_reports_the_oldest_request_in_flight(fault_server: Starte
     assert http.in_flight == 0 and http.oldest() is None and http.oldest_s() is None
 
 
-async def test_a_canceled_call_records_no_row_and_frees_its_slot(fault_server: Starter) -> None:
+async def test_a_canceled_call_counts_as_paid_and_frees_its_slot(fault_server: Starter) -> None:
     url = fault_server("search:hang:calls=1")
     async with Http(concurrency=1) as http:
         with recording() as calls:
             with anyio.move_on_after(0.2):
-                await http.call(QUICK, search(url))
-            assert calls == []
+                await http.call(replace(QUICK, price_usd="0.01"), search(url))
+            assert [(call.outcome, call.cost_usd) for call in calls] == [("canceled", "0.01")]
             assert (await http.call(QUICK, search(url))).status == 200
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 
 import anyio
@@ -53,6 +55,43 @@ async def test_after_sigkill_only_unacknowledged_batches_are_sent_again(counts: 
     assert max(stub.cleared, default=0) <= 1, "at most a first unacknowledged batch is cleared"
     held = [len(kept) for kept in stub.spaces.values() if kept]
     assert held == [SESSIONS] * CORPORA, "and nothing is stored twice"
+
+
+@pytest.mark.parametrize("end", [(signal.SIGKILL,), (signal.SIGINT, signal.SIGINT)], ids=["kill", "interrupt"])
+@pytest.mark.parametrize("repeats", [False, True], ids=["counts", "repeats"])
+async def test_calls_in_flight_at_the_end_of_a_process_are_in_the_cost(
+    end: tuple[signal.Signals, ...], repeats: bool, world_on: WorldOn
+) -> None:
+    first_ends = anyio.Event()
+
+    async def stored_without_response(number: int, request: web.Request, body: dict[str, object]) -> None:
+        if number > 3 and not first_ends.is_set():
+            if not repeats:
+                stub.spaces.setdefault(str(body["namespace"]), []).append(body)
+            await first_ends.wait()
+            await anyio.sleep_forever()
+
+    def stop() -> None:
+        wait_for(lambda: stub.calls("add") >= 4, seconds=30)
+        for number in end:
+            process.send_signal(number)
+        process.communicate(timeout=120)
+
+    stub = MemoryStub(answers={"add": stored_without_response})
+    world = await world_on(stub, corpora=1, items=4, sessions=SESSIONS)
+    world.provider(
+        "faulty", base=PATIENT.replace("on_unknown: reset", "on_unknown: repeat" if repeats else "on_unknown: probe")
+    )
+    prices = {"faulty": {"add": 0.001, "search": 0.01}}
+    process = world.start(providers="faulty", run_id="k", cleanup="never", ingest_concurrency=WORKERS, prices=prices)
+    await anyio.to_thread.run_sync(stop)
+    first_ends.set()
+    outcome = await world.resume("k", cleanup="never")
+    assert outcome.exit_code == 0
+    billed = stub.calls("add") * Decimal("0.001") + stub.calls("search") * Decimal("0.01")
+    unknown = stub.calls("add") - SESSIONS if repeats and end == (signal.SIGKILL,) else 0
+    assert (Decimal(outcome.cost_usd), outcome.unknown_costs) == (billed - unknown * Decimal("0.001"), unknown)
+    assert outcome.unknown_costs or not repeats or end != (signal.SIGKILL,)
 
 
 async def test_a_timeout_while_an_unacknowledged_batch_is_checked_clears_nothing(world_on: WorldOn) -> None:

@@ -112,7 +112,8 @@ class CorpusPreparation:
             if step is Step.DOUBT:
                 # an older version did not record which batch it was about to send
                 repeats = lane.provider.on_unknown == "repeat"
-                resolved = await resolve_doubts(ingest, history.doubts) if history.is_marked else repeats
+                uncounted = history.uncounted if lane.run.resumed and not retries else ()
+                resolved = await resolve_doubts(ingest, history.doubts, uncounted) if history.is_marked else repeats
                 if isinstance(resolved, Failure):
                     return self._fail_in_doubt(ingest, resolved)
                 if not resolved:

@@ -72,6 +72,8 @@ class CorpusState:
     """positions of the acknowledged batches"""
     doubts: frozenset[int] = frozenset()
     """positions of batches without a response: it is unknown whether they were stored"""
+    uncounted: frozenset[int] = frozenset()
+    """positions of batches in doubt whose calls are not in the journal, because the process was killed"""
     is_marked: bool = True
     """False if an older version of bench wrote the rows without intents, so that any batch may be in doubt"""
     collected: BatchResponses = field(default_factory=BatchResponses)
@@ -95,7 +97,7 @@ class CorpusState:
         attempt = max(row.attempt for row in rows)
         last = [row for row in rows if row.attempt == attempt]
         collected, prepared = BatchResponses(), dict[str, object]()
-        batches, doubts, intended = set[int](), set[int](), set[int]()
+        batches, doubts, intended, counted = set[int](), set[int](), set[int](), set[int]()
         for row in last:
             position = whole_number(row.data.get("batch"))
             if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED, CorpusKind.READY):
@@ -103,6 +105,7 @@ class CorpusState:
             if position is not None and row.kind is CorpusKind.INTENT:
                 doubts.add(position)
                 intended.add(position)
+                (counted.add if row.data.get("counted") else counted.discard)(position)
             elif position is not None:
                 doubts.discard(position)
                 if row.kind is CorpusKind.BATCH:
@@ -117,6 +120,7 @@ class CorpusState:
             kinds=tuple(row.kind for row in last),
             batches=frozenset(batches),
             doubts=frozenset(doubts),
+            uncounted=frozenset(doubts - counted),
             is_marked=batches <= intended,
             collected=collected,
             prepared=prepared,

@@ -31,26 +31,39 @@ Ids = Mapping[str, tuple[str, ...]]
 Value = TypeVar("Value")
 
 
-async def resolve_doubts(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
+async def resolve_doubts(
+    ingest: IngestPass, doubts: Collection[int], uncounted: Collection[int] = ()
+) -> bool | Failure:
     """Find out which batches in doubt were stored, and record them; the other batches will be sent again.
 
     Return True if the ingest can continue, and False if it stays unknown whether a batch was stored. If the provider
     cannot be reached, return the failure; the batches then stay in doubt. With ``on_unknown: repeat``, return True
     without asking the provider; all batches in doubt will be sent again.
+
+    The cost of the batches ``uncounted`` is not in the journal yet, so it is added here: the price of a stored batch,
+    nothing for a batch that was not stored, and otherwise an unknown cost.
     """
     if ingest.lane.provider.on_unknown == "repeat":
+        ingest.count_lost(len(uncounted), cost_usd=None)
         return True
     stored = await _by_count(ingest, doubts)
     if stored is None:
         stored = await _by_search(ingest, doubts)
-    if stored is None or isinstance(stored, Failure):
-        return stored or False
+    if isinstance(stored, Failure):
+        return stored
+    if stored is None:
+        ingest.count_lost(len(uncounted), cost_usd=None)
+        return False
     given: dict[int, Ids] = {}
     for position in sorted(stored):
         ids = {} if ingest.can_accept(position) else await _recover_ids(ingest, position, doubts)
-        if ids is None or isinstance(ids, Failure):
-            return ids or False
+        if isinstance(ids, Failure):
+            return ids
+        if ids is None:
+            ingest.count_lost(len(uncounted), cost_usd=None)
+            return False
         given[position] = ids
+    ingest.count_lost(len(stored.intersection(uncounted)), cost_usd=ingest.lane.add_price)
     for position, ids in given.items():
         ingest.accept(position, ids)
     return True

@@ -37,7 +37,8 @@ from bench.engine.run_context import OCCUPIED, CallOwner, retry_unreadable
 from bench.engine.stopping import monotonic_us
 from bench.errors import CallError, Contaminated, IngestFailed
 from bench.journal import CorpusKind, CorpusRow
-from bench.model import Ingested, Memory, Space
+from bench.journal.rows import now
+from bench.model import Call, Ingested, Memory, Space, Usage
 from bench.plan.validity import probe_text
 from bench.providers import Assumes, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
@@ -50,6 +51,9 @@ DOUBTFUL = frozenset({"unavailable", "timeout"})
 """kinds of errors that leave it unknown whether the batch was stored"""
 NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
 """kinds of errors which show that the batch was not stored, so that it can be sent again"""
+
+LOST = "lost"
+"""outcome of a call that a killed process made, so that its response is unknown"""
 
 Batch = tuple[int, tuple[Memory, ...]]
 NO_IDS: Mapping[str, tuple[str, ...]] = {}
@@ -157,6 +161,22 @@ class IngestPass:
         self._collect(got)
         self._append_row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
+    def count_lost(self, batches: int, *, cost_usd: str | None) -> None:
+        """Add calls that a killed process made for batches without a response; ``cost_usd`` is the price of one."""
+        call = Call(
+            endpoint=f"{self.lane.plan.provider.config.name}.add",
+            role="provider",
+            attempt=1,
+            status=None,
+            outcome=LOST,
+            started_at=now(),
+            usage=None if cost_usd is not None else Usage(),
+            cost_usd=cost_usd,
+        )
+        for _ in range(batches):
+            self.lane.run.budget.spend(call)
+        self.lane.run.journal_calls([call] * batches, self.call_owner)
+
     def can_accept(self, position: int) -> bool:
         """Return True if the hits of a batch can be mapped to memories although its response is lost."""
         return all(self._assumed(self.batch(position), {}).ids.values())
@@ -255,7 +275,12 @@ class IngestPass:
             # durable before it is sent, with all rows before it: a kill leaves only batches without a row in doubt
             await self._intent({"batch": position})
         await self.lane.run.journal.wait_for_room()
-        sent = await self.lane.run.attempt(lambda: self._ingest(memories), self.call_owner)
+        sent = None
+        try:
+            sent = await self.lane.run.attempt(lambda: self._ingest(memories), self.call_owner)
+        finally:
+            if sent is None and self.lane.provider.durability != "process":  # canceled, so its calls are journaled
+                self._append_row(CorpusKind.INTENT, data={"batch": position, "counted": True})
         if sent.failure is None and sent.value is not None:
             self.last_ack_us = monotonic_us()
             self.lane.first_write.done()
