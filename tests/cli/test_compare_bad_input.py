@@ -183,5 +183,19 @@ def test_latencies_are_compared_by_ratio_and_their_gate_is_in_percent(bench: Ben
     slow = {item: value * 1.1 + at % 3 for at, (item, value) in enumerate(fast.items())}
     named = write(tmp_path, side("fast", fast, **changes), side("slow", slow, **changes))
     bench("compare", *named, "--fail-on-regression", "latency_mean:12")
-    bench("compare", *named, "--fail-on-regression", "latency_mean:8", check=4)
+    bench("compare", *named, "--fail-on-regression", "latency_mean:9.7", check=4)
     assert "A (fast) is better than B (slow) on latency_mean" in bench("compare", *named).stdout
+
+
+def test_the_gate_of_a_latency_is_a_share_of_the_first_latency(bench: Bench, tmp_path: Path) -> None:
+    metric = MetricRecord(
+        name="latency_mean", definition="latency_mean/1", category="performance", unit="ms", lower_is_better=True
+    )
+    changes = {"metrics": (metric,), "metric_entries": ("latency_mean",)}
+    fast = {item: 1000.0 + 7 * at for at, item in enumerate(ITEMS)}
+    slow = {item: value * 3 for item, value in fast.items()}
+    named = write(tmp_path, side("fast", fast, **changes), side("slow", slow, **changes))
+    bench("compare", *named, "--fail-on-regression", "latency_mean:201")
+    done = bench("compare", *named, "--fail-on-regression", "latency_mean:199", check=4)
+    assert "B / A - 1 = +200%" in done.stderr and "allowed 199%" in done.stderr
+    bench("compare", *reversed(named), "--fail-on-regression", "latency_mean:0")

@@ -46,7 +46,8 @@ def compare(
     markdown
         Print the whole comparison as Markdown.
     fail_on_regression
-        METRIC:POINTS: exit 4 if a later job is worse than the first job by more than POINTS/100.
+        METRIC:POINTS: exit 4 if a later job is worse than the first job by more than POINTS/100. For times, POINTS are
+        percent of the time of the first job.
     force
         Compare even if the jobs are not comparable. The output is marked.
     """

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from bench.report.comparison.comparability import Comparability
 from bench.report.comparison.paired_tests import ALPHA
@@ -354,7 +355,8 @@ class GateOutcome:
 def gate_outcomes(found: Comparisons, points: float) -> Iterator[GateOutcome]:
     """Check that no later side is worse than the first side by more than ``points`` / 100.
 
-    Each headline metric is checked. If the difference of a metric cannot be computed, the check fails.
+    For times, this is a share of the first side's time. Each headline metric is checked. If the difference of a metric
+    cannot be computed, the check fails.
     """
     for one in found.comparisons:
         if one.is_against_first:
@@ -366,9 +368,21 @@ def _gate_outcome(one: PairComparison, row: ComparisonRow, points: float) -> Gat
     delta, interval = row.found.delta, row.found.interval
     if delta is None:
         return GateOutcome(missed=True, text=f"gate failed: {who}: {row.found.note or 'no number'}")
-    worse = -delta if row.lower_is_better else delta
+    bounds: tuple[float, ...] = (interval.low, interval.high) if interval else ()
+    if row.is_ratio:
+        label, unit = "B / A - 1", "%"
+        delta, bounds = _seen_from_first(delta), tuple(_seen_from_first(bound) for bound in reversed(bounds))
+    else:
+        label, unit = "A - B", " points"
+    rise = delta if row.is_ratio else -delta
+    worse = rise if row.lower_is_better else -rise
     missed = worse > points / 100 + ROUNDING
-    span = f" [{difference_text(row, interval.low)}, {difference_text(row, interval.high)}]" if interval else ""
-    text = f"{who}: A - B = {difference_text(row, delta, sign=True)}{span}, allowed {points:g} points"
+    span = f" [{', '.join(difference_text(row, bound) for bound in bounds)}]" if bounds else ""
+    text = f"{who}: {label} = {difference_text(row, delta, sign=True)}{span}, allowed {points:g}{unit}"
     few = f"; {UNDECIDED}: {sample_size(row)}" if row.is_tested and not row.can_be_decided else ""
     return GateOutcome(missed=missed, text=f"{'regression' if missed else 'no regression'}: {text}{few}")
+
+
+def _seen_from_first(change: float) -> float:
+    """Convert A / B - 1, the change against the later side B, to B / A - 1, the change against the first side A."""
+    return inf if change <= -1 else -change / (1 + change)
