@@ -157,7 +157,7 @@ class OpenLane:
 
     @property
     def checks_isolation(self) -> bool:
-        """Return True if namespaces are searched for checks: not switched off, and the provider stores memories."""
+        """Return True if isolation checks are run: they are not switched off, and the provider stores memories."""
         return self.run.plan.request.isolation != "off" and self.provider.keeps_store
 
     @property
@@ -195,9 +195,9 @@ class OpenLane:
     def check_leak(self, corpus_id: str, space: Space, anonymized: AnonymizedCorpus, hits: Iterable[Hit]) -> None:
         """Record a leak in the journal if a hit provably belongs to another corpus.
 
-        Only the first leak of each namespace is recorded. This check needs no call, so it is never switched off.
+        Only the first leak of each namespace is recorded.
         """
-        if not self.provider.keeps_store or space.namespace in self.leaking:
+        if not self.checks_isolation or space.namespace in self.leaking:
             return
         found = self.owner_among(corpus_id, space, anonymized, hits)
         if found:

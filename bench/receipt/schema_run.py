@@ -115,7 +115,7 @@ class Run(ClosedModel):
     track: Literal["uniform", "vendor"]
     """uniform: the same answer prompt for every provider; vendor: the provider's own prompt"""
     isolation: Literal["off", "probe", "full"]
-    """off: no test searches; probe: each namespace is checked before use; full: each namespace is also searched for
+    """off: no check; probe: each namespace is checked before use; full: each namespace is also searched for
     content of other corpora"""
     isolation_proof: ReceiptIsolation
     """results of the isolation checks"""

@@ -43,15 +43,6 @@ async def test_a_hit_of_another_corpus_makes_the_job_invalid_and_names_both(worl
         assert all(name in text for name in ('corpus "c0"', 'corpus "c1"', *namespaces))
 
 
-async def test_a_hit_of_another_corpus_makes_the_job_invalid_without_test_searches_too(world_of: Worlds) -> None:
-    world = world_of("search:leak:n=3", corpora=2, items=4)
-    outcome = await world.run(providers="faulty", run_id="r", isolation="off")
-    job, notes = await reported(world, "r")
-    assert outcome.exit_code == 4
-    assert (job["valid"], job["isolation"]["probed"]) == (False, job["isolation"]["failed"])
-    assert 'corpus "c0"' in notes and 'corpus "c1"' in notes
-
-
 async def test_unmapped_hits_of_the_same_namespace_do_not_make_a_job_invalid(world_of: Worlds) -> None:
     world = world_of("search:over:n=6,pad=1", corpora=2, items=4)
     outcome = await world.run(providers="faulty", run_id="r")
