@@ -122,3 +122,8 @@ def object_or_empty(value: object) -> Mapping[str, object]:
 def list_texts(value: object) -> tuple[str, ...]:
     """Return the elements of a list as texts. Return an empty tuple if ``value`` is not a list."""
     return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+
+
+def utc_text(when: datetime, timespec: str = "auto") -> str:
+    """Return an instant in UTC with the suffix ``Z``, such as ``2023-05-08T13:56:00Z``."""
+    return when.astimezone(UTC).isoformat(timespec=timespec).removesuffix("+00:00") + "Z"

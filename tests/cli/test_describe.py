@@ -92,7 +92,7 @@ def test_describe_lists_each_resume_with_its_time_and_phases(bench: Bench) -> No
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "r", "--phases", "ingest,index")
     bench("run", "--resume", "r", "--phases", "ingest,index,search,answer,evaluate")
     (resumed,) = json.loads(bench("describe", "r", "--json").stdout)["resumes"]
-    assert resumed["at"].endswith("+00:00")
+    assert resumed["at"].endswith("Z")
     assert resumed["operation"]["phases"] == ["ingest", "index", "search", "answer", "evaluate"]
 
 

@@ -133,7 +133,7 @@ async def test_the_leaderboard_json_has_all_fields_of_each_row(tmp_path: Path) -
     (row,) = first["rows"]
     assert row | {"metrics": None, "question_types": None} == {
         "provider": "a", "provider_type": "local", "models": {"embedding": None, "answering": "acme/m1", "judge": None},
-        "track": "uniform", "k": 10, "run_id": "r1", "created_at": "2026-01-02T03:04:05+00:00", "n_planned": 20,
+        "track": "uniform", "k": 10, "run_id": "r1", "created_at": "2026-01-02T03:04:05Z", "n_planned": 20,
         "n_scored": 20, "cost_usd": None, "cost_unknown_calls": 0, "search_p50_ms": 1.0, "headline": "accuracy",
         "metrics": None, "question_types": None, "value": 0.5, "bound": False,
     }  # fmt: skip

@@ -61,7 +61,7 @@ async def test_runs_lists_one_row_per_run(workspace: Path) -> None:
     await write_run(workspace, "r2", [(X, ITEMS)], state=RunState.PAUSED, planned=9)
     async with visiting(workspace) as visit:
         rows = (await visit.document("/runs"))["runs"]
-    plain = {"benchmarks": ["facts"], "created_at": "2026-01-02T03:04:05.000+00:00", "service": None, "cost_usd": None}
+    plain = {"benchmarks": ["facts"], "created_at": "2026-01-02T03:04:05.000Z", "service": None, "cost_usd": None}
     plain |= {"headline": None, "invalid_jobs": 0, "counted": True}
     assert sorted(rows, key=lambda row: row["run_id"]) == [
         {
@@ -97,7 +97,7 @@ async def test_a_run_document_has_state_progress_records_and_results(workspace: 
     results, progress, records = run.pop("results"), run.pop("progress"), run.pop("records")
     (event,) = run.pop("events")
     assert run == {
-        "run_id": "r1", "state": "complete", "reason": "", "holder": None, "created_at": "2026-01-02T03:04:05+00:00",
+        "run_id": "r1", "state": "complete", "reason": "", "holder": None, "created_at": "2026-01-02T03:04:05Z",
         "plan_digest": "d" * 64, "note": "a note", "labels": {"team": "blue"}, "gaps": [], "service": None,
         "progress_fresh": True, "results_fresh": True, "results_problem": None, "again": {}, "live": None,
     }  # fmt: skip

@@ -14,6 +14,7 @@ from bench.cli.flags import SelectionFlags, Toggle, given_flags
 from bench.cli.global_flags import current
 from bench.config.catalog import Catalog
 from bench.errors import UsageError
+from bench.scalars import utc_text
 
 if TYPE_CHECKING:
     from bench.datasets import Selection
@@ -115,7 +116,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
             meta = reader.meta
             return {
                 "run_id": meta.run_id,
-                "created_at": meta.created_at.isoformat(),
+                "created_at": utc_text(meta.created_at),
                 "plan_digest": meta.plan_digest,
                 "request": dict(meta.request),
                 "identity": dict(meta.identity),
@@ -124,7 +125,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
                 "code_state": dict(meta.code_state),
                 "notes": meta.extra.get("notes", []),
                 "judge_calibration": [dict(one.data) for one in await reader.events(CALIBRATION)],
-                "resumes": [{"at": one.at.isoformat(), **one.data} for one in reader.resumes],
+                "resumes": [{"at": utc_text(one.at), **one.data} for one in reader.resumes],
             }
 
     return anyio.run(read)

@@ -27,7 +27,7 @@ from bench.report.leaderboard.standings import (
     value_with_interval,
 )
 from bench.report.tables import Grid, number, safe_row
-from bench.scalars import Json
+from bench.scalars import Json, utc_text
 
 
 class BoardMetric(TypedDict):
@@ -129,7 +129,7 @@ def _place_json(place: RankedJob) -> PlaceDocument:
         "track": job.track,
         "k": job.data.get("k"),
         "run_id": job.run_id,
-        "created_at": job.created_at.isoformat(),
+        "created_at": utc_text(job.created_at),
         "n_planned": job.n_planned,
         "n_scored": job.n_scored,
         "cost_usd": job.cost_usd,

@@ -32,7 +32,7 @@ from bench.model import Phase
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_status, payload, verdict_row
 from bench.report.failures import loss_facts, verdicts_on_item
-from bench.scalars import Json, list_texts
+from bench.scalars import Json, instant, list_texts, utc_text
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import folder_of
 from bench.web.errors import NotFound, slug_of
@@ -281,7 +281,13 @@ async def _side(
         "attempts": [_attempt(entry) for entry in attempts],
         "spent": _spent(attempts),
     }
-    return cast("ItemSide", side), await payload(reader, scored, ITEM_PAYLOAD)
+    return cast("ItemSide", side), _with_utc_date(await payload(reader, scored, ITEM_PAYLOAD))
+
+
+def _with_utc_date(about: object) -> object:
+    """Return the question of an item with its date in UTC; a journal of an older version has ``+00:00``."""
+    when = instant(about.get("question_date")) if isinstance(about, Mapping) else None
+    return about if when is None else {**about, "question_date": utc_text(when)}  # type: ignore[dict-item]
 
 
 async def _hits(reader: Reader, search: JournaledPhase | None, scored: JournaledPhase | None) -> list[Json]:
@@ -324,9 +330,7 @@ def _attempt(entry: JournaledPhase) -> Json:
         "attempt": entry.attempt,
         "outcome": entry.outcome,
         "message": entry.message,
-        "started_at": entry.started_at.isoformat(timespec="milliseconds"),
+        "started_at": utc_text(entry.started_at, "milliseconds"),
         "times_us": {**entry.times_us, "latency": attempt_us(entry.times_us)},
-        "calls": [
-            {**asdict(call), "started_at": call.started_at.isoformat(timespec="milliseconds")} for call in entry.calls
-        ],
+        "calls": [{**asdict(call), "started_at": utc_text(call.started_at, "milliseconds")} for call in entry.calls],
     }

@@ -25,7 +25,7 @@ from bench.plan.job_record import read_jobs
 from bench.plan.shared_builds import BUILD
 from bench.report.leaderboard.standings import RankedJob
 from bench.report.summary import RESULTS_FILE
-from bench.scalars import Json
+from bench.scalars import Json, utc_text
 from bench.web.app_state import Site
 from bench.web.charts import ChartValue, intervals
 from bench.web.documents.run_list import runs_document
@@ -172,7 +172,7 @@ def _row(one: RankedJob, signed: Mapping[ReceiptKey, str], versions: Mapping[str
         "run_id": job.run_id,
         "label": job.provider,
         "side": _side(one),
-        "created_at": job.created_at.isoformat(timespec="seconds"),
+        "created_at": utc_text(job.created_at, "seconds"),
         "version": versions.get(job.provider) or None,
         "valid": job.valid,
         "value": headline.value if headline else None,

@@ -37,7 +37,7 @@ from bench.report import fold, results_json
 from bench.report.fold import job_invalid_reasons, repeats_of
 from bench.report.job_data import OutcomeCounts
 from bench.report.results_document import JobDocument, ResultsDocument
-from bench.scalars import Json
+from bench.scalars import Json, utc_text
 from bench.stats import percentile
 from bench.web.app_state import Site
 from bench.web.cache import CachedDocument, Document, Stamp, make_off_loop, max_wait_s, stamp_of
@@ -341,7 +341,7 @@ async def run_document(site: Site, run_id: str) -> RunDocument:
         "state": str(status.state),
         "reason": status.reason,
         "holder": status.holder,
-        "created_at": meta.created_at.isoformat(timespec="seconds"),
+        "created_at": utc_text(meta.created_at, "seconds"),
         "plan_digest": meta.plan_digest,
         "note": meta.extra.get("note"),
         "labels": meta.extra.get("labels") or {},

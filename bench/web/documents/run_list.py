@@ -21,7 +21,7 @@ from bench.journal.results_db import JobSummary, ResultsDb
 from bench.plan.job_record import read_jobs
 from bench.report.leaderboard.standings import RankedJob
 from bench.report.summary import RESULTS_FILE
-from bench.scalars import Json
+from bench.scalars import Json, utc_text
 from bench.web.app_state import Site
 from bench.web.cache import Stamp, stamp_of
 from bench.web.documents.run_documents import journal_stamp, progress_of, side_names
@@ -177,7 +177,7 @@ async def _row(site: Site, folder: Path) -> RunRow:
         "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
         "providers": list(dict.fromkeys(job.provider for job in jobs)),
         "sides": list(dict.fromkeys(side_names([(job.provider, job.models.answering) for job in jobs]))),
-        "created_at": created_at.isoformat(timespec="milliseconds"),
+        "created_at": utc_text(created_at, "milliseconds"),
         "note": note,
         "jobs": len(jobs),
         "planned": progress["planned"],
