@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,11 +24,19 @@ REQUIRED = re.compile(r"^Requires-Dist: ([\w.-]+).*extra == ['\"]([\w-]+)['\"]",
 SHORT = 7
 
 
+def version_json() -> Mapping[str, object]:
+    """Return the version of bench, its commit (None if it is unknown), and its installed extras."""
+    return {"version": __version__, "commit": _commit() or None, "extras": _installed_extras()}
+
+
+def _installed_extras() -> list[str]:
+    about = next(_metadata("memorybench"), None)
+    return sorted(_extras((about / "METADATA").read_text(encoding="utf-8"))) if about else []
+
+
 def version_text() -> str:
     """Return the version of bench, its commit if it is known, and its installed extras."""
-    about = next(_metadata("memorybench"), None)
-    commit = _commit()
-    extras = sorted(_extras((about / "METADATA").read_text(encoding="utf-8"))) if about else []
+    commit, extras = _commit(), _installed_extras()
     known = [*([f"commit {commit[:SHORT]}"] if commit else []), *([f"extras: {', '.join(extras)}"] if extras else [])]
     return f"bench {__version__}" + (f" ({', '.join(known)})" if known else "")
 

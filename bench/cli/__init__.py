@@ -128,9 +128,12 @@ def dispatch(arguments: list[str]) -> int:
         console.raw(files("bench.cli").joinpath("help.txt").read_text(encoding="utf-8"))
         return 0 if arguments else 2
     if arguments[0] in ("--version", "version"):
-        from bench.version import version_text
+        from bench.version import version_json, version_text
 
-        console.line(version_text())
+        if global_flags.current.get().json:
+            console.json_value(version_json())
+        else:
+            console.line(version_text())
         return 0
     if arguments[0] == "list" and not {"-h", "--help"} & set(arguments):
         from bench.cli.commands import list as listing

@@ -266,6 +266,8 @@ def test_version_prints_one_line_with_number_commit_and_extras(
     (line,) = bench("--version").stdout.splitlines()
     assert line.split()[:2] == ["bench", __version__]
     assert line.startswith(f"bench {__version__} (commit 3f2a91c")
+    document = json.loads(bench("version", "--json").stdout)
+    assert (document["version"], document["commit"][:7]) == (__version__, "3f2a91c")
     assert "parquet" in line.partition("extras: ")[2], "pyarrow is installed here"
 
 

@@ -286,12 +286,12 @@ def test_a_batch_call_may_not_use_the_id_of_a_single_memory(name: str) -> None:
         (
             "endpoints:\n",
             "capabilities: {supportsChunks: true}\nendpoints:\n",
-            ("acme.yaml:4:16: supports_chunks is declared, but endpoints.search.response.chunksField is missing",),
+            ("acme.yaml:4:16: supportsChunks is declared, but endpoints.search.response.chunksField is missing",),
         ),
         (
             "endpoints:\n",
             "capabilities: {supportsBatch: true}\nendpoints:\n",
-            ("acme.yaml:4:16: supports_batch is true, but ingest.batch.max_items is 1",),
+            ("acme.yaml:4:16: supportsBatch is true, but ingest.batch.max_items is 1",),
         ),
         ("endpoints:\n", "capabilities: {supportsBatch: false}\nendpoints:\n", ()),
     ],

@@ -349,8 +349,8 @@ def test_max_items_applies_per_row_and_notes_the_dropped_items(
     rows = [{"id": name, "content": "C", "qa": [child] * count} for name, count in (("a", 4), ("b", 1), ("c", 0))]
     dataset = flat(workspace, *rows, max_items=keep)
     assert len(dataset) == ids
-    notes = [note for note in dataset.notes if "maxItems" in note]
-    assert notes == ([f"flatten.maxItems drops {dropped} items"] if dropped else [])
+    notes = [note for note in dataset.notes if "max_items" in note]
+    assert notes == ([f"flatten.max_items drops {dropped} items"] if dropped else [])
 
 
 # ------------------------------------------------------------------ ids

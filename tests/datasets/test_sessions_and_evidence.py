@@ -105,7 +105,7 @@ def test_max_items_limits_the_items_of_each_flattened_row(workspace) -> None:
     dataset = workspace.open("flat")
     assert [ref.id for ref in dataset.items()] == ["r_0", "r_1", "r_2"]
     assert list(dataset.corpora()) == ["r"]
-    assert "flatten.maxItems drops 1 item" in dataset.notes
+    assert "flatten.max_items drops 1 item" in dataset.notes
 
 
 def test_a_row_without_the_flatten_field_is_an_error(workspace) -> None:

@@ -63,7 +63,11 @@ def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigErr
 
 def warnings_of(source: Source, config: ProviderConfig) -> list[str]:
     """Return the warnings about a valid file, each with line and column."""
-    return [f"{source.place(path)}: {text}" for path, text in _warnings(config)]
+    found = []
+    for path, text in _warnings(config):
+        key = source.locate(path)[-1:]  # as the file spells it: supportsBatch or supports_batch
+        found.append(f"{source.place(path)}: {text.replace(str(path[-1]), str(key[0])) if key else text}")
+    return found
 
 
 def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:
