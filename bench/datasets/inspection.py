@@ -373,9 +373,8 @@ class Scanner:
         if self.parser.questions.left_out:
             notes.append(f"schema.questions.where excludes {counted(self.parser.questions.left_out, 'question(|s)')}")
         if self.parser.questions.dropped:
-            notes.append(
-                f"{self.config.written('flatten', 'maxItems')} drops {counted(self.parser.questions.dropped, 'item(|s)')}"
-            )
+            key = self.config.written("flatten", "maxItems")
+            notes.append(f"{key} drops {counted(self.parser.questions.dropped, 'item(|s)')}")
         if self.parser.questions.unnamed:
             listed = ", ".join(sorted(self.parser.questions.unnamed))
             notes.append(f"these categories have no name, so their id is the label: {listed}")
