@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from bench.errors import UsageError
+import bench.errors as bench_errors
+from bench.errors import CallError, UsageError
 from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord, cause_texts
 from bench.journal.rows import OK
@@ -109,7 +110,7 @@ async def lost_items(
 ) -> RunLosses:
     """Return the lost items of each job in a run, with the reason why each was lost.
 
-    ``kinds`` restricts the items to these kinds of loss.
+    ``kinds`` restricts the items to these kinds of loss, or kinds of error such as ``timeout``.
 
     Raises:
         UsageError: a kind of loss, benchmark or provider is unknown.
@@ -121,17 +122,22 @@ async def lost_items(
     return RunLosses(run_id=reader.meta.run_id, jobs=tuple(jobs))
 
 
-def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
+def _kinds(names: Sequence[str] | None) -> frozenset[str]:
     requested = [name for text in names or () for name in text.split(",") if name]
     known = [str(kind) for kind in LossKind]
-    unknown = next((name for name in requested if name not in known), None)
+    errors = {"timeout", *(one.kind for one in vars(bench_errors).values() if _is_call_error(one))}
+    unknown = next((name for name in requested if name not in known and name not in errors), None)
     if unknown is not None:
         raise UsageError(f'"{unknown}" is not a reason why items are lost', hint=f"known: {', '.join(known)}")
-    return frozenset(LossKind(name) for name in requested or known)
+    return frozenset(requested or known)
+
+
+def _is_call_error(one: object) -> bool:
+    return isinstance(one, type) and issubclass(one, CallError)
 
 
 async def _job_losses(
-    reader: Reader, record: JobRecord, records: Sequence[JobRecord], wanted: frozenset[LossKind]
+    reader: Reader, record: JobRecord, records: Sequence[JobRecord], wanted: frozenset[str]
 ) -> JobLosses:
     by_item = await verdicts_by_item(reader, record, records)
     suspects = record.suspects
@@ -145,7 +151,7 @@ async def _job_losses(
             losses.append(loss_of_item(repeats, record.epochs))
             repeats = []
         repeats.append((item, loss))
-        if loss is not None and loss.kind in wanted:
+        if loss is not None and not wanted.isdisjoint((str(loss.kind), item.outcome)):
             items.append(await _lost_item(reader, item, loss))
     losses.append(loss_of_item(repeats, record.epochs))
     return JobLosses(record=record, counts=count_losses(losses), items=tuple(items))

@@ -154,6 +154,15 @@ async def test_kinds_filter_the_listed_items_but_not_the_counts(tmp_path: Path) 
         assert job.counts == {LossKind.ERROR: 3, LossKind.NOT_RETRIEVED: 1, LossKind.ANSWER_WRONG: 1}
 
 
+async def test_kinds_may_be_kinds_of_error(tmp_path: Path) -> None:
+    lost = [*MIXED, ItemData(item="q6", state=State.ERROR, outcome="rejected", message="400")]
+    for kinds, names in (
+        (["timeout"], ["q1", "q2"]), (["rejected,answer_wrong"], ["q5", "q6"]), (["mapping"], []),
+    ):  # fmt: skip
+        (job,) = (await losses(tmp_path / kinds[0], lost, kinds=kinds)).jobs
+        assert [one["item_id"] for one in job.items] == names
+
+
 async def test_unknown_kinds_providers_and_benchmarks_are_rejected_with_the_known_ones(tmp_path: Path) -> None:
     folder = await write_run(tmp_path, "r", [(record("p"), MIXED), (record("q"), MIXED)])
     async with Reader.open(folder) as reader:

@@ -212,7 +212,7 @@ def failures(
     run_id
         A run of this workspace, or a path to a journal. Default: the newest run.
     kind
-        Only these reasons, for example not_retrieved.
+        Only these reasons or kinds of error, for example not_retrieved or timeout.
     benchmark
         Only this benchmark's jobs.
     provider
