@@ -19,7 +19,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal, Protocol, TypedDict
 
-from bench.values import dataclass
+from bench.fast_dataclass import dataclass
 
 
 class RunIdentity(TypedDict):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from bench.patterns import pattern
-from bench.visible import HIDDEN
+from bench.visible_text import HIDDEN
 
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 _SPACE = "[ \\t\\u200b-\\u200d\\u2060\\ufeff]{0,4}"

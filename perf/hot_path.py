@@ -45,10 +45,10 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
          "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/judge_prompts"), 234),
     "response decoding": (
         ("json/decoder", "json/__init__", "json/scanner", "bench/http/message", "bench/config/jsonpath",
-         "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
-         "bench/visible"), 790),
+         "bench/untyped_values", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
+         "bench/visible_text"), 790),
     "verdicts and metrics": (
-        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/items/evaluate"), 225),
+        ("bench/evaluators", "bench/json_reply", "bench/metrics", "bench/stats", "bench/engine/items/evaluate"), 225),
     "progress": (
         ("bench/engine/progress", "bench/engine/pending_items", "bench/engine/work_queue", "bench/engine/stopping"),
         78),

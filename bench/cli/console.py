@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from bench.cli.global_flags import current
 from bench.errors import BenchError, UsageError
-from bench.visible import visible, visible_json
+from bench.visible_text import visible, visible_json
 
 if TYPE_CHECKING:
     from bench.datasets.rows.reading import ReadingProgress

@@ -17,7 +17,7 @@ from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench.scalars import Json
+    from bench.untyped_values import Json
 
 
 def has_value(_type: object, values: object) -> None:

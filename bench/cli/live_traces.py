@@ -21,7 +21,7 @@ from bench.errors import ConfigError, UsageError
 from bench.journal import Reader, RunState
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.trace import ERROR, resource_of, spans_of
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan

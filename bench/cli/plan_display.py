@@ -17,9 +17,9 @@ from bench.journal.paths import CHECKPOINTS
 from bench.plan import Lane, Plan
 from bench.plan.cost_estimate import Estimate, batch_of, estimate
 from bench.plan.model import BenchmarkPlan
-from bench.scalars import Json
 from bench.stats.significance import CORRELATED, DISAGREEING, clusters_needed, planned_mde
-from bench.visible import counted
+from bench.untyped_values import Json
+from bench.visible_text import counted
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect: float | None = None) -> None:

@@ -25,7 +25,7 @@ from bench.cli.global_flags import Globals
 from bench.engine.progress import JobProgress, Progress
 from bench.errors import innermost_exception
 from bench.model import Phase
-from bench.visible import counted, visible
+from bench.visible_text import counted, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

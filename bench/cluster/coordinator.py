@@ -42,7 +42,7 @@ from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.plan.ranges import cut_range
 from bench.settings import Environment
-from bench.visible import counted
+from bench.visible_text import counted
 
 TRANSFER_S = 7.0
 """seconds that a journal may take to arrive after its worker's grace period"""

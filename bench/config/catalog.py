@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from bench.config.builtin_providers import ALIASES, BUILT_IN
 from bench.errors import ConfigError, UsageError
-from bench.scalars import text_or_none
+from bench.untyped_values import text_or_none
 
 if TYPE_CHECKING:
     from bench.config.benchmark.config import BenchmarkConfig

@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from bench.scalars import python_tree
+from bench.untyped_values import python_tree
 
 if TYPE_CHECKING:
     from bench.config.file import ConfigModel

@@ -35,9 +35,9 @@ from bench.datasets.rows.row_source import RowSource
 from bench.datasets.selection import Selection, select
 from bench.datasets.stored_index import StoredIndex
 from bench.errors import DataError, UsageError
+from bench.fast_dataclass import dataclass
 from bench.model import Corpus, Item
-from bench.values import dataclass
-from bench.visible import counted
+from bench.visible_text import counted
 
 CACHE_BYTES = 1_000_000
 ROW_COST = 2_000

@@ -26,7 +26,7 @@ from bench.config.benchmark.terms import Parser
 from bench.datasets.questions import RawItem
 from bench.errors import DataError
 from bench.model import Corpus, Evidence, Item, Turn
-from bench.visible import counted
+from bench.visible_text import counted
 
 REPAIRED = "evidence_repaired"
 UNRESOLVED = "evidence_unresolved"

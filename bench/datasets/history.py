@@ -31,7 +31,7 @@ from bench.datasets.rows.row_values import (
 )
 from bench.datasets.turn_reader import RawTurn, TurnReader, is_blank_turn
 from bench.errors import DataError
-from bench.visible import counted
+from bench.visible_text import counted
 
 NO_HISTORY_HINT = "correct schema.context, so that each row has a history, or remove the row"
 _NO_TURN_LIST_HINT = (

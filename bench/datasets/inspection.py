@@ -30,7 +30,7 @@ from bench.datasets.rows.row_source import RowSource
 from bench.datasets.turn_reader import is_blank_turn
 from bench.errors import ConfigError, DataError
 from bench.model import Item
-from bench.visible import HIDDEN, counted
+from bench.visible_text import HIDDEN, counted
 
 MAX_FINDINGS = 20
 UNTYPED = 0

@@ -20,7 +20,7 @@ from bench.datasets.questions import RawItem
 from bench.datasets.rows.index import IdTable
 from bench.metrics.answers.text_normalization import words
 from bench.patterns import pattern
-from bench.visible import counted, has_misleading_characters
+from bench.visible_text import counted, has_misleading_characters
 
 EXAMPLES = 3
 LONGEST_GOLD = 2000

@@ -25,9 +25,9 @@ from bench.datasets.rows.config_names import ConfigNames
 from bench.datasets.rows.row import RowPlace
 from bench.datasets.rows.row_values import content_id, id_at, missing_error, value_of
 from bench.datasets.rows.table_rows import without_empty_cells
+from bench.fast_dataclass import dataclass as value_dataclass
 from bench.model import Corpus, Evidence, Item, Session
-from bench.values import dataclass as value_dataclass
-from bench.visible import counted
+from bench.visible_text import counted
 
 EXAMPLES = 3
 """maximum number of items that are named in a note"""

@@ -52,7 +52,7 @@ from bench.datasets.rows.table_rows import without_empty_cells
 from bench.datasets.turn_reader import TurnReader
 from bench.metrics.answers.choices import choice_index
 from bench.model import Deletion
-from bench.visible import is_blank
+from bench.visible_text import is_blank
 
 _OBJECTS = "write evidence.reference, a template that makes an id from an object"
 _TEXTS = (

@@ -22,7 +22,7 @@ from bench.datasets.rows.config_names import ConfigNames, mapped_parts
 from bench.datasets.rows.row import RowPlace
 from bench.datasets.rows.row_values import missing_error, path_name, scalar_text
 from bench.model import Turn
-from bench.visible import is_blank
+from bench.visible_text import is_blank
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "content": ("content",),

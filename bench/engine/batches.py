@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from bench.journal import Event, Reader
-from bench.scalars import list_texts
+from bench.untyped_values import list_texts
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup

@@ -48,7 +48,7 @@ from bench.models import missing_answer_error, strip_reasoning
 from bench.plan import NONE, Job, Lane, Plan, make_plan
 from bench.plan.benchmark import at_cutoff
 from bench.settings import Environment
-from bench.visible import counted
+from bench.visible_text import counted
 
 NO_RANKING = "no_ranking"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.errors import DataError, UsageError
 from bench.events import log
-from bench.visible import counted
+from bench.visible_text import counted
 
 KEYS = ("item", "hits", "answer")
 TREC_FIELDS = 6

@@ -25,15 +25,15 @@ from bench.engine.outcome import Failure
 from bench.engine.pending_items import PendingItems
 from bench.engine.run_context import CallOwner, RunContext
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
-from bench.journal.borrowers import borrowers
+from bench.journal.build_borrowers import borrowers
 from bench.journal.rows import ProbeKind
 from bench.model import Call, Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
-from bench.plan.leftover import NOT_CLEARED
+from bench.plan.leftover_namespaces import NOT_CLEARED
 from bench.plan.validity import probe_text
 from bench.providers import Batching, Provider
 from bench.providers.batching import with_split_rule
-from bench.visible import counted
+from bench.visible_text import counted
 
 THOROUGH = 2
 """number of corpora of a lane that are checked thoroughly, as a sample of the others"""

@@ -18,13 +18,13 @@ from pathlib import Path
 from bench.engine.stopping import Stop
 from bench.errors import BenchError, CallError, raise_site
 from bench.events import redact
+from bench.fast_dataclass import dataclass as value_dataclass
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Plan
 from bench.plan.job_record import read_jobs
 from bench.plan.ranges import gaps_of
 from bench.plan.validity import calibrations, invalid_reasons, useless_judge
-from bench.values import dataclass as value_dataclass
 
 SIGNALLED = 128
 """an exit code above this number means that a signal stopped the run"""

@@ -34,7 +34,7 @@ from bench.plan import Lane, Plan, changes, make_plan
 from bench.plan.build import unjudged
 from bench.plan.job_record import EXTRA_KEY, RESCORED, JobRecord, dump_jobs, read_jobs, records
 from bench.settings import Environment
-from bench.visible import counted
+from bench.visible_text import counted
 
 FIXED = ("start", "end", "shard", "run_id", "reuse_build")
 

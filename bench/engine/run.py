@@ -54,7 +54,7 @@ from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.budget import require_prices
 from bench.settings import Environment
-from bench.visible import counted
+from bench.visible_text import counted
 
 ROWS_A_SLOT = 10
 """number of rows that may wait to become durable, for each concurrent request"""

@@ -30,13 +30,13 @@ from bench.engine.progress import Progress
 from bench.engine.stopping import Stop, StopControl, monotonic_us
 from bench.errors import JournalError, MappingError, Unavailable, raise_site
 from bench.events import log
+from bench.fast_dataclass import dataclass as value_dataclass
 from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal
 from bench.model import Call
 from bench.plan import Plan
 from bench.providers.builtin.store import cpu_timer
 from bench.settings import Environment
-from bench.values import dataclass as value_dataclass
 
 TOO_MANY = 429
 

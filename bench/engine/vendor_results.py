@@ -20,7 +20,7 @@ from bench.datasets import Dataset
 from bench.engine.external_rows import ExternalRow
 from bench.errors import DataError, UsageError
 from bench.model import Item
-from bench.visible import counted
+from bench.visible_text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,9 @@ from bench.evaluators.judge_prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.judged import NO_RUBRIC, empty_answer_verdict, judge_verdict, unjudged_verdict
 from bench.evaluators.protocol import Judge, JudgeSettings
 from bench.evaluators.refusals import is_refusal
+from bench.json_reply import ReplySchema, object_schema
 from bench.metrics.answers.ordering import order_agreement
 from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
-from bench.structured import ReplySchema, object_schema
 
 HALVES = (0.0, 0.5, 1.0)
 

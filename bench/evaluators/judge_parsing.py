@@ -22,10 +22,10 @@ from collections.abc import Mapping
 from typing import Literal
 
 from bench.evaluators.judge_prose import LONGEST, bare_word, read_prose, value_of_word
+from bench.fast_dataclass import dataclass
+from bench.json_reply import RepeatedKey, ReplySchema, one_object, unfenced, unique_keys
 from bench.patterns import pattern
 from bench.reasoning import without_reasoning
-from bench.structured import RepeatedKey, ReplySchema, one_object, unfenced, unique_keys
-from bench.values import dataclass
 
 KEYS = ("correctness", "score", "correct", "is_correct", "label", "verdict", "grade", "judgment",
         "judgement", "result", "answer")  # fmt: skip

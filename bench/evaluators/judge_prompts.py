@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from bench.config.template import PromptTags, Template
 from bench.errors import ConfigError
 from bench.evaluators.judge_parsing import SCALES
+from bench.json_reply import object_schema
 from bench.model import ChatMessage, Hit, Prompt, ScoredItem
 from bench.patterns import pattern
-from bench.structured import object_schema
 
 NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
 DEFAULT = "default"

@@ -22,9 +22,9 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from bench.fast_dataclass import dataclass
+from bench.json_reply import FENCE, unfenced, without_unticked
 from bench.patterns import pattern
-from bench.structured import FENCE, unfenced, without_unticked
-from bench.values import dataclass
 
 _VALUES = {
     **dict.fromkeys(("yes", "correct", "right", "true", "pass", "passed"), 1.0),

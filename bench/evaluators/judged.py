@@ -16,8 +16,8 @@ from bench.evaluators.judge_parsing import ParsedVerdict, judge_text, parse_obje
 from bench.evaluators.judge_prompts import CORRECTNESS_SCHEMA, MAX_TOKENS, JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Judge, JudgeSettings
 from bench.evaluators.refusals import is_refusal
+from bench.json_reply import ReplySchema, object_schema
 from bench.model import Completion, Hit, ScoredItem, Verdict
-from bench.structured import ReplySchema, object_schema
 
 NO_JUDGE = "no_judge"
 NO_RUBRIC = "no_rubric"

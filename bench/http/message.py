@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from bench.errors import CallError, MappingError
 from bench.events import redact
+from bench.fast_dataclass import dataclass
 from bench.model import Usage
-from bench.values import dataclass
 
 SAFE_TO_REPEAT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 SHOWN_OF_BODY = 300

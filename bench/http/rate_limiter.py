@@ -30,7 +30,7 @@ from aiolimiter import AsyncLimiter
 from bench.http.adaptive_concurrency import AdaptiveSlots, Slots
 from bench.http.endpoint import Limits
 from bench.http.errors import PauseTooLong
-from bench.scalars import instant, number, whole_number
+from bench.untyped_values import instant, number, whole_number
 
 LATEST_SPAN_S = 10_000_000.0
 """largest number that is read as a time span in seconds; a larger number is a Unix time, above 1e12 in milliseconds"""

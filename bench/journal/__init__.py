@@ -32,7 +32,7 @@ from bench.journal.rows import (
     RunMeta,
     RunState,
 )
-from bench.rooms import lazy_exports
+from bench.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from bench.journal.merger import MergeOutcome, merge

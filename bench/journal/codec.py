@@ -24,7 +24,7 @@ import zstandard
 
 from bench.errors import JournalError
 from bench.model import Phase, Usage
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 INLINE_BYTES = 1024
 """size up to which a payload is stored inside its row instead of a table of its own"""

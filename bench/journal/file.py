@@ -30,7 +30,7 @@ from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_ful
 from bench.journal.codec import micros, to_json
 from bench.journal.rows import RunMeta
 from bench.journal.sql import blocks
-from bench.visible import shorten
+from bench.visible_text import shorten
 
 APPLICATION_ID = 0x4D424A31
 """``MBJ1``, the application id in the header of every journal"""

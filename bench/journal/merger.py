@@ -39,7 +39,7 @@ from bench.journal.sql import blocks
 from bench.model import Phase
 from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, merged_jobs
 from bench.plan.ranges import Range, Ranges, count_covered, gaps_of, union_of
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 _MERGE = blocks("merge")
 _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resumes")

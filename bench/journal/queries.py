@@ -42,8 +42,8 @@ from bench.journal.rows import (
 )
 from bench.journal.sql import blocks
 from bench.model import Call, Phase, State, Verdict
-from bench.scalars import Json
-from bench.visible import counted
+from bench.untyped_values import Json
+from bench.visible_text import counted
 
 Unit = tuple[str, str, int]
 """corpus, item, epoch"""

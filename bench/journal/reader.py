@@ -85,7 +85,7 @@ from bench.journal.rows import (
 )
 from bench.metrics.fold_input import EndState, item_outcome
 from bench.model import NO_HITS, WARNED, Call, Phase, State, Verdict
-from bench.scalars import list_texts
+from bench.untyped_values import list_texts
 
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from bench.journal.rows import CorpusRow, JournaledPhase, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
 from bench.patterns import pattern
-from bench.scalars import Json
-from bench.visible import counted, visible
+from bench.untyped_values import Json
+from bench.visible_text import counted, visible
 
 NO_USAGE = Usage()
 

@@ -22,8 +22,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Literal
 
+from bench.fast_dataclass import dataclass as value_dataclass
 from bench.model import Call, Phase, RunIdentity, State, Verdict
-from bench.values import dataclass as value_dataclass
 
 OK = "ok"
 

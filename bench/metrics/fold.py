@@ -35,7 +35,7 @@ from bench.metrics.pricing import ALL_ROLES, ITEM_ROLES, ROLES_OF, TOTAL_COSTS, 
 from bench.metrics.protocol import MAX_VALUE, Measure
 from bench.model import Measurement, Row, State
 from bench.stats import Tally
-from bench.visible import counted
+from bench.visible_text import counted
 
 NOT_APPLICABLE = "not_applicable"
 AT_LEAST = "at least: "

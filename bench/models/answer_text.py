@@ -24,7 +24,7 @@ from bench.metrics.answers.text import occurs
 from bench.metrics.answers.text_normalization import has_spelling, loose_form
 from bench.patterns import pattern
 from bench.reasoning import took_back
-from bench.visible import has_misleading_characters
+from bench.visible_text import has_misleading_characters
 
 ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
     "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",

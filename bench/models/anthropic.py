@@ -20,8 +20,8 @@ from bench.models.dialect import (
 )
 from bench.models.reply import TOOL_CALL
 from bench.models.streams import join_anthropic
-from bench.scalars import text_or_none
 from bench.tokens import count_tokens
+from bench.untyped_values import text_or_none
 
 MIN_CACHED_TOKENS = 1024
 """Anthropic caches the beginning of a prompt only if it has at least this number of tokens"""

@@ -31,7 +31,7 @@ from bench.http.errors import AttemptFailed, failure_of_body, failure_of_status
 from bench.http.message import ReportedUsage
 from bench.model import Call
 from bench.models.batch_api import EXPIRED, BatchApi, BatchNotEnded, BatchOutcome
-from bench.visible import counted
+from bench.visible_text import counted
 
 QUIET_S = 0.5
 """a batch is sent when no new call has arrived for this many seconds and no other request is in flight"""

@@ -18,10 +18,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from bench.errors import ConfigError, MappingError, Rejected
+from bench.fast_dataclass import dataclass
 from bench.http import Endpoint, FormField, Http, Request, Response
 from bench.models.names import Target
-from bench.scalars import object_or_empty
-from bench.values import dataclass
+from bench.untyped_values import object_or_empty
 
 METADATA = "bench_batch"
 PAGE = 100

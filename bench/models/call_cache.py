@@ -27,9 +27,9 @@ import anyio.to_thread
 
 from bench.errors import ConfigError
 from bench.events import log, redactor
+from bench.json_reply import ReplySchema
 from bench.model import Completion, Model, Prompt, Usage
 from bench.models.reply import CACHED, missing_answer_error
-from bench.structured import ReplySchema
 
 CACHE_FILE = "calls.sqlite"
 VERSION = 1

@@ -28,13 +28,13 @@ from typing import Protocol
 from bench.config.model import merge_body
 from bench.errors import AuthError, CallError, Rejected
 from bench.http import Endpoint, ReportedUsage, Request, Response
+from bench.json_reply import ReplySchema
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import usage as usages
 from bench.models.dialect import Dialect, ModelFeatures, Reply, body_error, is_filter_refusal
 from bench.models.names import Target
 from bench.models.reply import BATCHED, PROMPT_CACHED, UNSENT, strip_reasoning
 from bench.models.streams import AFTER_FINISH, is_stream, read_events
-from bench.structured import ReplySchema
 from bench.tokens import count_tokens, fewest_tokens
 
 REFUSALS = ("-> 400", "-> 422", "the answer contains an error")

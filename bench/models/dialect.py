@@ -15,9 +15,9 @@ from typing import Literal, Protocol
 
 from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLimited, Rejected, Unavailable
 from bench.events import redact
+from bench.fast_dataclass import dataclass
 from bench.model import Prompt
-from bench.scalars import text_or_none
-from bench.values import dataclass
+from bench.untyped_values import text_or_none
 
 SCHEMA_NAME = "reply"
 SHOWN = 300

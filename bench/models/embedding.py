@@ -25,7 +25,7 @@ from bench.models.chat import SEEN_SHARE, Price, call_price, unusable_reply
 from bench.models.dialect import Dialect
 from bench.models.names import Target
 from bench.tokens import count_tokens, fewest_tokens
-from bench.visible import counted, visible
+from bench.visible_text import counted, visible
 
 CACHE_BYTES = 256 * 2**20
 SIZE_WORDS = (

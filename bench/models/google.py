@@ -18,7 +18,7 @@ from bench.models.dialect import (
 )
 from bench.models.reply import TOOL_CALL
 from bench.models.streams import join_google
-from bench.scalars import text_or_none
+from bench.untyped_values import text_or_none
 
 API = "v1beta"
 TOOL_FINISHES = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS")

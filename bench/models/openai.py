@@ -25,7 +25,7 @@ from bench.models.dialect import (
 )
 from bench.models.reply import TOOL_CALL
 from bench.models.streams import join_openai
-from bench.scalars import text_or_none
+from bench.untyped_values import text_or_none
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 """fields in which servers send the model's reasoning apart from the text"""

@@ -15,7 +15,7 @@ from bench.errors import CallError, NoAnswer, Truncated
 from bench.model import Completion, Model, Prompt
 from bench.models.answer_text import non_answer_reason, repeats_prompt
 from bench.reasoning import without_reasoning
-from bench.visible import counted, visible
+from bench.visible_text import counted, visible
 
 CACHED = "cached"
 """flag of a reply that was taken from the call cache"""

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from bench.errors import Unavailable
+from bench.fast_dataclass import dataclass
 from bench.http import Response
-from bench.scalars import object_or_empty
-from bench.values import dataclass
-from bench.visible import counted
+from bench.untyped_values import object_or_empty
+from bench.visible_text import counted
 
 DONE = "[DONE]"
 MIN_REPEATS = 3

@@ -16,7 +16,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from bench.rooms import CallablePackage, lazy_exports
+from bench.lazy_exports import CallablePackage, lazy_exports
 
 if TYPE_CHECKING:
     from bench.plan.build import make_plan

@@ -35,11 +35,11 @@ from bench.plan.provider import choose, label_at_cutoff
 from bench.plan.ranges import Ranges, ranges_of
 from bench.plan.shared_builds import with_shared_builds
 from bench.plan.validity import same_family_note
-from bench.scalars import Json
 from bench.settings import Environment
 from bench.tokens import count_tokens
+from bench.untyped_values import Json
 from bench.version import __version__, distribution_version
-from bench.visible import counted
+from bench.visible_text import counted
 
 DEMO = ("demo",)
 

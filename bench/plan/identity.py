@@ -26,9 +26,9 @@ from bench.plan.model import BenchmarkPlan, Lane, ProviderPlan
 from bench.plan.plugins import Installed
 from bench.plan.provider import fill_visibly, filled_texts, filled_vars
 from bench.plan.scoring import Scoring
-from bench.scalars import Json
 from bench.settings import Environment, hide_secrets
-from bench.visible import shorten
+from bench.untyped_values import Json
+from bench.visible_text import shorten
 
 SCHEMA = "bench.plan/1"
 TOKEN_LIMITS = ("max_answer_tokens", "max_judge_tokens")

@@ -23,7 +23,7 @@ from bench.errors import JournalError, UsageError
 from bench.journal.rows import Chain
 from bench.model import Phase
 from bench.plan.ranges import Ranges
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 if TYPE_CHECKING:
     from bench.metrics import Measure

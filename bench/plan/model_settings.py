@@ -19,7 +19,7 @@ from bench.config.run import RunRequest
 from bench.model import Usage
 from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
 from bench.plan.scoring import Settings
-from bench.scalars import object_or_empty
+from bench.untyped_values import object_or_empty
 
 MAX_ANSWER_TOKENS = 1024
 """default token limit of an answer, large enough for a model that reasons before it answers"""

@@ -29,7 +29,7 @@ from bench.evaluators.refusals import is_refusal
 from bench.metrics.answers.text_normalization import squad_tokens
 from bench.model import Corpus, Item
 from bench.plan.prompts import ANSWER_NAMES, ChosenPrompt, Prompts
-from bench.visible import counted
+from bench.visible_text import counted
 
 KNOWS_ANSWER = "prompt knows the answer"
 KNOWS_TYPE = "prompt knows the type"

@@ -37,8 +37,8 @@ from bench.models.names import resolve_name, with_vendor
 from bench.plan.model import BUILT_IN_EMBEDDING, Lane, ProviderPlan
 from bench.providers.description import required_variables
 from bench.redaction import is_setting
-from bench.scalars import Json
 from bench.settings import VARIABLE, Environment, hide_secrets, is_secret
+from bench.untyped_values import Json
 
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from bench.config.run import RunRequest
 from bench.errors import UsageError
-from bench.visible import counted
+from bench.visible_text import counted
 
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]

@@ -31,7 +31,7 @@ from bench.metrics.selection import CUSTOM
 from bench.model import JUDGED, Embedder
 from bench.models import resolve_name
 from bench.plan.prompts import Prompts
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 Settings = Mapping[str, object]
 

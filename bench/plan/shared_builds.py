@@ -23,8 +23,8 @@ from bench import canonical
 from bench.config.provider.config import ProviderConfig, identity
 from bench.plan.model import Lane
 from bench.plan.provider import fill_visibly, filled_texts, filled_vars
-from bench.scalars import Json, object_or_empty
 from bench.settings import Environment
+from bench.untyped_values import Json, object_or_empty
 
 BUILD = "build"
 """kind of the event that records the settings of an ingest"""

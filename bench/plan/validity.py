@@ -19,7 +19,7 @@ from bench.journal import Event, ProbeRow
 from bench.journal.records import MissingVerdicts
 from bench.model import JUDGED, SCORED_STATES, State
 from bench.plan.job_record import JobRecord
-from bench.visible import counted
+from bench.visible_text import counted
 
 CALIBRATION = "judge_calibration"
 """kind of the event with a judge's error rates on answers whose verdict is known"""

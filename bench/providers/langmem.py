@@ -20,7 +20,7 @@ from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.adapters import local_of
 from bench.providers.embedding import required_embedder
 from bench.providers.protocol import ProviderContext, Waiting
-from bench.scalars import instant, number
+from bench.untyped_values import instant, number
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig

@@ -32,7 +32,7 @@ from bench.providers.adapters import local_of
 from bench.providers.declarative.variables import BENCH_ID, MemoryFormat
 from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.protocol import Durability, ProviderContext, Waiting
-from bench.scalars import instant, number
+from bench.untyped_values import instant, number
 
 # read when the library is imported: it would report its use, and keep a file in the home folder
 os.environ.setdefault("MEM0_TELEMETRY", "False")

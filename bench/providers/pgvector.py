@@ -26,7 +26,7 @@ from bench.providers.endpoints import Traffic, endpoints_of
 from bench.providers.postgres import Connection, Database, json_body, storable, vector_literal
 from bench.providers.protocol import Durability, OnUnknown, ProviderContext, Waiting
 from bench.providers.statements import statements
-from bench.scalars import instant, number
+from bench.untyped_values import instant, number
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bench.rooms import lazy_exports
+from bench.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from bench.receipt.signing.signature import verify_document

@@ -45,7 +45,7 @@ from bench.report.fold import judge_notes
 from bench.report.job_data import IngestTime
 from bench.report.job_notes import request_notes
 from bench.settings import Environment
-from bench.visible import counted
+from bench.visible_text import counted
 
 
 class ReceiptRefused(VerificationError):

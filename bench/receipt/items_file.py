@@ -48,7 +48,7 @@ from bench.receipt.files import error_naming, errors_name
 from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery
 from bench.receipt.schema_results import State
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 DETERMINISTIC_FIELDS = ("itemId", "epoch", "gold", "labels", "retrieved", "metrics")
 MAX_LINE = 16 * 1024 * 1024

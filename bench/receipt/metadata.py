@@ -29,7 +29,7 @@ from bench.receipt import schema_run
 from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, format_time, integer
 from bench.receipt.digests import config_tree
 from bench.receipt.schema import Reproducibility
-from bench.scalars import object_or_empty, text_or_none
+from bench.untyped_values import object_or_empty, text_or_none
 
 BUILT_IN_MODELS = "builtin/"
 _SELECTION_COUNTS = ("limit", "sample")

@@ -29,7 +29,7 @@ from bench.receipt.base_model import (
     Positive,
     Text,
 )
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 
 class ReceiptIsolation(ClosedModel):

@@ -36,8 +36,8 @@ from bench.receipt.items_file import RowValue
 from bench.receipt.verification.recompute import LabelKey, RecomputedTally, RowLabels, dimensions
 from bench.report import JobReport
 from bench.report.job_data import open_measures
-from bench.scalars import Json
 from bench.stats import percentile
+from bench.untyped_values import Json
 
 MICROS = Decimal(1_000_000)
 FREE = Decimal(0)

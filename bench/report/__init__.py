@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import sys
 
+from bench.lazy_exports import CallablePackage
 from bench.report.fold import IsolationProof, JobReport, Report, fold
 from bench.report.results_document import results_json
-from bench.rooms import CallablePackage
 
 __all__ = ["IsolationProof", "JobReport", "Report", "fold", "results_json"]
 

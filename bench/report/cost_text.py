@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import TypedDict
 
 from bench.report.memory_cost import BreakEven, CallTotals, MemoryCost, money_text
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
 

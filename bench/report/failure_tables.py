@@ -15,8 +15,8 @@ from dataclasses import asdict, replace
 from bench.metrics.failure_reason import LossKind
 from bench.report.failures import JobLosses, RunLosses
 from bench.report.tables import Grid, models_text
-from bench.scalars import Json
-from bench.visible import counted, shorten
+from bench.untyped_values import Json
+from bench.visible_text import counted, shorten
 
 LONGEST_TEXT = 60
 LONGEST_REASON = 160

@@ -25,7 +25,7 @@ from bench.metrics.fold_input import item_outcome
 from bench.model import Phase, Verdict
 from bench.plan.job_record import JobRecord, jobs_matching, read_jobs
 from bench.report.exports.export import ITEM_PAYLOAD, payload
-from bench.scalars import list_texts, whole_number
+from bench.untyped_values import list_texts, whole_number
 
 VerdictsByItem = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> the verdicts of all judges on this item, in all epochs"""

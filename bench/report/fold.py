@@ -23,11 +23,11 @@ from bench.metrics.fold_input import FoldRow, FoldTable, JobFacts
 from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
-from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord, jobs_matching, read_jobs
-from bench.plan.leftover import NOT_CLEARED, unresolved_events
+from bench.plan.leftover_namespaces import NOT_CLEARED, unresolved_events
 from bench.plan.ranges import gaps_of
 from bench.plan.shared_builds import BUILD, REUSED
+from bench.plan.stored_builds import BuildTotals
 from bench.plan.validity import (
     JudgeCalibration,
     calibrations,

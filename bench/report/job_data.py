@@ -33,12 +33,12 @@ from bench.metrics.fold_input import CorpusFacts, EndState, FoldRow, JobFacts, L
 from bench.metrics.pricing import TOTAL_COSTS
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
-from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord, MetricRecord
 from bench.plan.shared_builds import PROVIDER_VERSION
+from bench.plan.stored_builds import BuildTotals
 from bench.plan.validity import is_judged
 from bench.tokens import TOKEN_METHOD
-from bench.visible import counted
+from bench.visible_text import counted
 
 Method = tuple[str, bool]
 """(method by which tokens were counted, True if the count is an estimate)"""

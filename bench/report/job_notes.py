@@ -48,8 +48,8 @@ from bench.models.answer_text import (
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED, UNSENT
 from bench.models.streams import AFTER_FINISH
 from bench.plan.job_record import JobRecord
-from bench.scalars import Json, whole_number
-from bench.visible import counted
+from bench.untyped_values import Json, whole_number
+from bench.visible_text import counted
 
 MIN_CUT_PROMPTS = 3
 """minimum number of cut prompts to report; fewer may only show that two tokenizers count differently"""

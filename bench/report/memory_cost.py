@@ -32,9 +32,9 @@ from bench.config.builtin_providers import is_control
 from bench.journal import Reader
 from bench.journal.records import PhaseTotals
 from bench.model import Phase
-from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord
-from bench.visible import counted
+from bench.plan.stored_builds import BuildTotals
+from bench.visible_text import counted
 
 MILLION = 1_000_000
 

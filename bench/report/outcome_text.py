@@ -20,7 +20,7 @@ from bench.model import Measurement
 from bench.report.comparison.sides import load_side
 from bench.report.fold import JobReport, Report
 from bench.report.tables import by_benchmark, job_texts, number
-from bench.visible import counted
+from bench.visible_text import counted
 
 MAX_TESTED_ITEMS = 200_000
 """maximum number of items for which the end of a run tests the best system against the second"""

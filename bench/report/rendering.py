@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from bench.model import Measurement
 from bench.report.fold import JobReport, Report
 from bench.report.tables import Grid, safe_row
-from bench.visible import visible
+from bench.visible_text import visible
 
 
 def markdown(grid: Grid) -> str:

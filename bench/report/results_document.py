@@ -15,7 +15,7 @@ from bench.model import Interval, IntervalDocument, Measurement
 from bench.report.cost_text import MemoryCostDocument, cost_json
 from bench.report.fold import JobReport, Report
 from bench.report.job_notes import GoldSection, gold_json
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 MEASURED = frozenset({"performance", "cost"})
 """categories of metrics whose values can differ between identical runs"""

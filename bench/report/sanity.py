@@ -24,8 +24,8 @@ from bench.model import Phase, State
 from bench.models.answer_text import form_of
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
-from bench.scalars import whole_number
-from bench.visible import counted
+from bench.untyped_values import whole_number
+from bench.visible_text import counted
 
 SAMPLE_ITEMS = 120
 SAMPLE_CORPORA = 4

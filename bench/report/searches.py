@@ -30,7 +30,7 @@ from bench.model import (
     TEXT_WIDER,
     WARNED,
 )
-from bench.visible import counted
+from bench.visible_text import counted
 
 UNMAPPED_ALLOWED = 0.1
 """share of hits that match no memory; above this share, the note on such hits has a hint

@@ -21,7 +21,7 @@ from bench.journal.records import IndexWaiting
 from bench.model import FAILED_STATES, State
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.ranges import gaps_of
-from bench.scalars import Json, list_texts
+from bench.untyped_values import Json, list_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

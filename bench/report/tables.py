@@ -23,7 +23,7 @@ from bench.patterns import pattern
 from bench.plan.job_record import ModelNames
 from bench.report.cost_text import COST_HEAD, cost_rows, cost_sentence, share_text
 from bench.report.fold import JobReport, Report
-from bench.visible import shorten
+from bench.visible_text import shorten
 
 TOP_TYPES = 6
 DEFAULT_WIDTH = 160

@@ -21,7 +21,7 @@ from bench.journal.pages import ItemQuery
 from bench.journal.paths import CHECKPOINTS
 from bench.model import State
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import SITE, Site
 from bench.web.documents.comparison_documents import (
     BoardDocument,

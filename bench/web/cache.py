@@ -30,7 +30,7 @@ from anyio.abc import TaskGroup
 
 from bench.errors import BenchError, JournalError, UsageError
 from bench.events import log
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 Document = TypeVar("Document", bound=Mapping[str, object])
 DocumentMaker = Callable[..., Awaitable[Document]]

@@ -28,7 +28,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from bench.visible import counted, shorten
+from bench.visible_text import counted, shorten
 from bench.web.documents.run_documents import LatencySpread
 from bench.web.formatting import Scale, Tick, anchored, duration, nice_top, plain, scale_from_zero, scale_over, seconds
 

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.version import __version__
 from bench.web.security import Handler
 

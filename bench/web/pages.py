@@ -21,7 +21,7 @@ from aiohttp import web
 from bench.config.catalog import builtin_root
 from bench.errors import BenchError, UsageError
 from bench.events import redact
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.charts import RowChart

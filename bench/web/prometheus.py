@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from bench.engine import Progress
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import Site
 from bench.web.cache import SHORT_WAIT_S
 from bench.web.documents.run_documents import journal_stamp

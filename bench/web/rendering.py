@@ -24,9 +24,9 @@ from markupsafe import Markup
 
 from bench.errors import BenchError
 from bench.events import redact
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.version import __version__
-from bench.visible import visible
+from bench.visible_text import visible
 from bench.web import formatting as text
 from bench.web.app_state import SITE
 from bench.web.errors import slug_of, status_of

@@ -24,8 +24,8 @@ from bench.report.leaderboard.formats import BoardMetric
 from bench.report.outcome_text import RULE_READER, RULE_READER_NOTE
 from bench.report.results_document import MetricDocument
 from bench.report.tables import brief
-from bench.scalars import Json
-from bench.visible import counted
+from bench.untyped_values import Json
+from bench.visible_text import counted
 from bench.web.charts import ReferenceLine, Scatter, intervals, scatter
 from bench.web.documents.item_filter import LOSS_WORDS
 from bench.web.documents.run_documents import LatencySpread, ReportedRun, side_names

@@ -50,8 +50,8 @@ from bench.receipt.files import write_atomically
 from bench.report import fold
 from bench.report.result_files import publish
 from bench.report.summary import store_report
-from bench.scalars import Json
 from bench.settings import Environment
+from bench.untyped_values import Json
 from bench.web.errors import RequestRefused
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio.to_thread
 
 from bench.config.catalog import Catalog
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import FORM_FLAGS
 from bench.web.documents.workspace_documents import needs_of

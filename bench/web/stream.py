@@ -22,7 +22,7 @@ from bench.errors import BenchError
 from bench.events import redact
 from bench.journal import Reader, RunState
 from bench.plan.job_record import read_jobs
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import event_json, folder_of, progress_of
 

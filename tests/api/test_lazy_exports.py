@@ -11,10 +11,10 @@ import pytest
 
 import bench
 from bench import api
-from bench.rooms import CallablePackage, lazy_exports
+from bench.lazy_exports import CallablePackage, lazy_exports
 
 PACKAGE = """
-from bench.rooms import lazy_exports
+from bench.lazy_exports import lazy_exports
 __getattr__ = lazy_exports(__name__, near="Near also", far="Far")
 """
 

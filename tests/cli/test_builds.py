@@ -29,7 +29,7 @@ async def builds(bench: Bench, *arguments: str) -> list[dict[str, object]]:
 
 async def fingerprint(world: World, **flags: object) -> str:
     from bench.journal import Reader
-    from bench.plan.builds import builds_of
+    from bench.plan.stored_builds import builds_of
 
     outcome = await world.run(answering_model="none", **{"providers": "bm25", **flags})
     async with Reader.open(outcome.folder) as reader:

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 from bench.cli import console
 from bench.cli.global_flags import Globals, current
 from bench.errors import UsageError
-from bench.visible import HIDDEN, visible
+from bench.visible_text import HIDDEN, visible
 from tests.rows import each_row
 
 Capture = pytest.CaptureFixture[str]

@@ -15,7 +15,7 @@ from bench.config.traffic import ErrorRule
 from bench.errors import CanonicalError, Unavailable
 from bench.http import Response, Timings
 from bench.providers.declarative.body_errors import BodyErrors
-from bench.visible import HIDDEN
+from bench.visible_text import HIDDEN
 from tests.rows import each_row
 from tests.small_world import World
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.receipt.sheet import FACTS
+from bench.receipt.evidence_sheet import FACTS
 from tests.reality.chat_stub import completion, serving
 
 Bench = Callable[..., Any]

@@ -18,7 +18,7 @@ from bench.datasets.evidence import CoverageGap
 from bench.datasets.memories import RenderedMemory
 from bench.errors import DataError, UsageError
 from bench.model import Corpus, Evidence, Item, Memory, Session, Turn
-from bench.visible import is_blank
+from bench.visible_text import is_blank
 from tests.datasets.conftest import CHAT, Workspace, row, turn
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

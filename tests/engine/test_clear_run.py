@@ -9,7 +9,7 @@ import pytest
 from bench.engine.corpora.cleanup import clear_run
 from bench.errors import AuthError, BenchError, Locked
 from bench.journal import Journal, Reader, RunState
-from bench.plan.leftover import leftovers
+from bench.plan.leftover_namespaces import leftovers
 from tests.engine.scripted_store import ScriptedStore
 from tests.small_world import World
 

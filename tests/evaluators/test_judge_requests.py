@@ -18,9 +18,9 @@ from bench.evaluators.calibration import RIGHT_KINDS, AnswerKind, Rate, calibrat
 from bench.evaluators.judge_prompts import CORRECTNESS_SCHEMA, OFF_BY_ONE
 from bench.evaluators.judged import SCORES_SCHEMA, STATEMENTS_SCHEMA, JudgeEvaluator, read_scores, read_statements
 from bench.evaluators.packs import generic_prompt
+from bench.json_reply import ReplySchema
 from bench.model import Completion, Hit, Prompt, State
 from bench.stats import interval_wilson
-from bench.structured import ReplySchema
 from tests.evaluators.judge_double import ScriptedJudge, item
 from tests.rows import each_row
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.json_reply import ReplySchema
 from bench.model import ChatMessage, Completion, Prompt, Usage
 from bench.models.chat import SchemaJudge
-from bench.structured import ReplySchema
 from tests.rows import each_row
 
 SCHEMA = ReplySchema(

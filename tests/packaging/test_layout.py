@@ -55,7 +55,7 @@ ROOMS = tuple(f"bench/{room}" for room in ("journal", "plan", "report", "receipt
 
 
 def test_documents_in_code_are_classes_and_not_plain_dictionaries() -> None:
-    """A document that code reads has a class; any other JSON object is `bench.scalars.Json`."""
+    """A document that code reads has a class; any other JSON object is `bench.untyped_values.Json`."""
     plain = [
         f"{path}:{node.lineno}"
         for path, found in nodes().items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
-from bench.plan.leftover import ABANDONED, Leftover, leftovers
+from bench.plan.leftover_namespaces import ABANDONED, Leftover, leftovers
 from tests.full_journal import ItemData, write_run
 from tests.small_journal import record
 

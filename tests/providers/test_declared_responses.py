@@ -24,7 +24,7 @@ from bench.errors import (
 from bench.model import Found, Hit
 from bench.providers import Lists
 from bench.providers.declarative.response import as_ids
-from bench.scalars import instant, number, whole_number
+from bench.untyped_values import instant, number, whole_number
 from tests.providers.declared import playing
 from tests.rows import each_row
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.visible import is_blank
+from bench.visible_text import is_blank
 from tests.cli.conftest import Bench
 from tests.rows import each_row
 

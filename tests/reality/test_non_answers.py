@@ -11,7 +11,7 @@ import pytest
 
 from bench.metrics.answers.choices import chosen_index
 from bench.models.answer_text import non_answer_reason, repeats_prompt, signs
-from bench.visible import has_misleading_characters
+from bench.visible_text import has_misleading_characters
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import Job, Serve, job, note, serve, workspace
 from tests.rows import each_row

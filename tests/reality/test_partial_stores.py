@@ -10,7 +10,7 @@ from bench.engine.corpora.cleanup import clear_run
 from bench.errors import NotCleared
 from bench.journal import Reader
 from bench.plan.cost_estimate import estimate
-from bench.plan.leftover import leftovers
+from bench.plan.leftover_namespaces import leftovers
 from bench.report.fold import fold
 from tests.reality.conftest import WorldOn, notes_of
 from tests.reality.memory_stub import MemoryStub

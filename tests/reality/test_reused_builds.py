@@ -271,7 +271,7 @@ async def check_refused(
 
 
 async def in_use(world: World) -> tuple[str, ...]:
-    from bench.journal.borrowers import borrowers
+    from bench.journal.build_borrowers import borrowers
 
     return await borrowers(world.workspace / "checkpoints/r1")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.engine.corpora.cleanup import clear_run
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader
-from bench.plan.leftover import leftovers
+from bench.plan.leftover_namespaces import leftovers
 from tests.fakes.frame import lost
 from tests.fakes.letta import Letta
 from tests.small_world import World

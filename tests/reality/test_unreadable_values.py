@@ -12,7 +12,7 @@ from aiohttp import web
 
 from bench.journal import Reader
 from bench.report.fold import fold
-from bench.scalars import instant, number, whole_number
+from bench.untyped_values import instant, number, whole_number
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.rows import each_row

@@ -21,7 +21,7 @@ from bench.receipt.metadata import JobMetadata, environment
 from bench.receipt.metadata import ReportedVersions as Versions
 from bench.receipt.schema_run import ReceiptIsolation
 from bench.receipt.totals import CorpusTimes, ItemsFileRow, JobTotals, in_micros, times
-from bench.scalars import object_or_empty, text_or_none
+from bench.untyped_values import object_or_empty, text_or_none
 from tests.rows import each_row
 
 HEX = "ab" * 32

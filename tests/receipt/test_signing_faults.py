@@ -40,7 +40,7 @@ from bench.receipt.signing.signature import sign
 from bench.receipt.signing.trust_store import TrustStore
 from bench.report import fold
 from bench.settings import Environment
-from bench.visible import counted
+from bench.visible_text import counted
 from tests.receipt.receipt_making import run_demo
 from tests.rows import each_row
 

@@ -23,7 +23,7 @@ from bench.report.rendering import CSV_HEAD, csv_text, grids_page, markdown
 from bench.report.result_files import report_markdown
 from bench.report.results_document import done_job, metric_json, report_json, results_json
 from bench.report.tables import Grid, breakdown, job_texts, matrix, number, overview, safe_row, with_interval
-from bench.visible import HIDDEN
+from bench.visible_text import HIDDEN
 from tests.rows import each_row
 from tests.small_journal import measuring, record
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bench.errors import BenchError, ConfigError, DiskFull, IdentityError, JournalError, Locked, UsageError
 from bench.metrics.latency import attempt_us
 from bench.settings import Environment
-from bench.visible import HIDDEN, visible
+from bench.visible_text import HIDDEN, visible
 from bench.web import formatting as text
 from bench.web.admission import admit
 from bench.web.app import is_loopback, redact_secrets

@@ -18,7 +18,7 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run, run_ids
 
 if TYPE_CHECKING:
-    from bench.plan.builds import Build
+    from bench.plan.stored_builds import Build
 
 MIN_DIGITS = 6
 """minimum number of digits with which a user can name a fingerprint"""
@@ -90,7 +90,7 @@ def _builds_of_run(path: Path) -> list[Build]:
 
 
 async def _read(path: Path) -> list[Build]:
-    from bench.plan.builds import builds_of
+    from bench.plan.stored_builds import builds_of
 
     async with Reader.open(path) as reader:
         return await builds_of(reader)
@@ -112,7 +112,7 @@ def _builds_named(name: str) -> list[Build]:
 
 
 def _show_table(found: list[Build]) -> None:
-    from bench.plan.builds import SHORT
+    from bench.plan.stored_builds import SHORT
 
     rows = [
         (

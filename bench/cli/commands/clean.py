@@ -26,12 +26,12 @@ from bench.cli.global_flags import current
 from bench.errors import BenchError, JournalError, Locked, UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, public_logs, run_ids
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
-    from bench.plan.leftover import Leftover
-    from bench.scalars import Json
+    from bench.plan.leftover_namespaces import Leftover
     from bench.settings import Environment
+    from bench.untyped_values import Json
 
 
 def clean(
@@ -190,7 +190,7 @@ def _read_cleanable(folder: Path) -> Cleanable:
 
 
 async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
-    from bench.plan.leftover import leftovers
+    from bench.plan.leftover_namespaces import leftovers
 
     async with Reader.open(folder) as reader:
         return (await reader.status()).holder, await leftovers(reader)

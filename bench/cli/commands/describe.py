@@ -14,11 +14,11 @@ from bench.cli.flags import SelectionFlags, Toggle, given_flags
 from bench.cli.global_flags import current
 from bench.config.catalog import Catalog
 from bench.errors import UsageError
-from bench.scalars import utc_text
+from bench.untyped_values import utc_text
 
 if TYPE_CHECKING:
     from bench.datasets import Selection
-    from bench.scalars import Json
+    from bench.untyped_values import Json
 
 
 def describe(

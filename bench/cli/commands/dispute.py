@@ -17,7 +17,7 @@ from bench.cli.commands.rescore import prompt_names
 from bench.cli.flags import Many, Toggle, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.canonical import JSON
@@ -229,7 +229,7 @@ def _answers_of_file(path: Path, dataset: Dataset) -> AnswerSet:
 def _answers_of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> AnswerSet:
     from bench.engine.external_rows import ExternalRow
     from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
-    from bench.receipt.receipt_sheet import context_of, receipt_rows
+    from bench.receipt.receipt_evidence_sheet import context_of, receipt_rows
 
     items = path.parent / receipt.per_query.file
     every = [row for row in receipt_rows(items) if row.get("epoch") == 1]
@@ -274,7 +274,7 @@ async def _answers_of_run(catalog: Catalog, target: str, dataset: Dataset) -> li
 async def _answers_of_job(reader: Reader, labels: LabelSource) -> AnswerSet:
     from bench.engine.external_rows import ExternalRow
     from bench.model import Phase
-    from bench.receipt.sheet import context_text
+    from bench.receipt.evidence_sheet import context_text
     from bench.report.memory_cost import read_context
 
     rows, record = [], labels.record

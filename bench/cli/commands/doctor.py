@@ -18,7 +18,7 @@ import anyio
 from bench.cli import console, signals
 from bench.cli.flags import Toggle
 from bench.cli.global_flags import current
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.http import Http

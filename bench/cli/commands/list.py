@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from bench.cli import console
 from bench.cli.global_flags import current
 from bench.errors import UsageError
-from bench.visible import shorten
+from bench.visible_text import shorten
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog, CatalogEntry
-    from bench.scalars import Json
+    from bench.untyped_values import Json
 
     Rows = list[Json]
 

@@ -16,7 +16,7 @@ from bench.cli.commands.verify import show_log
 from bench.cli.flags import Many, split_values
 from bench.cli.global_flags import current
 from bench.errors import UsageError
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.receipt.log.log_check import LogOutcome

@@ -18,7 +18,7 @@ from bench.cli.global_flags import current
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
-    from bench.receipt.sheet import EvidenceSheet
+    from bench.receipt.evidence_sheet import EvidenceSheet
     from bench.receipt.signing.keyring import Keyring
     from bench.receipt.signing.sign import SignOutcome
     from bench.receipt.signing.trust_store import TrustStore
@@ -277,7 +277,7 @@ def sheet(
 
 
 def _sheet_of_receipt(path: Path) -> list[EvidenceSheet]:
-    from bench.receipt.receipt_sheet import receipt_sheet
+    from bench.receipt.receipt_evidence_sheet import receipt_sheet
     from bench.receipt.verification.verify import VerificationRequest, verify_file
 
     found = verify_file(path, VerificationRequest(trust=keyring().trusted()))
@@ -287,7 +287,7 @@ def _sheet_of_receipt(path: Path) -> list[EvidenceSheet]:
 async def _sheets_of_run(target: str, benchmark: str | None, provider: str | None) -> list[EvidenceSheet]:
     from bench.journal import Reader
     from bench.journal.paths import find_run
-    from bench.receipt.sheet import run_sheets
+    from bench.receipt.evidence_sheet import run_sheets
 
     flags = current.get()
     async with Reader.open(find_run(flags.workspace, target)) as reader:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from bench.plan import Plan
     from bench.report import Report
     from bench.report.judges.panel import Panel
-    from bench.scalars import Json
     from bench.settings import Environment
+    from bench.untyped_values import Json
 
 
 EXIT_INVALID_JOB = 4

@@ -22,7 +22,7 @@ from bench.report import fold, results_json
 from bench.report.outcome_text import outcome_texts
 from bench.report.rendering import csv_text
 from bench.report.tables import Grid, breakdown, matrix, overview
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.report import Report

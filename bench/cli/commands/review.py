@@ -21,7 +21,7 @@ from bench.plan.job_record import JobRecord
 from bench.report.judges.review import Review, read_review
 from bench.report.judges.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, texts_to_label
 from bench.report.tables import Grid
-from bench.visible import counted
+from bench.visible_text import counted
 
 HEAD = ("id", "question_type", "question", "expected", "answer", "label")
 RIGHT = frozenset({"1", "r", "right", "correct", "y", "yes", "true"})

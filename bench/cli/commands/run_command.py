@@ -28,7 +28,7 @@ from bench.cli import signals as interrupts
 from bench.cli.flags import RunFlags, given_flags
 from bench.cli.global_flags import command, current
 from bench.errors import ConfigError, DiskFull, UsageError, is_disk_full
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from bench.journal import RunMeta
     from bench.plan import Plan
     from bench.report import Report
-    from bench.scalars import Json
     from bench.settings import Environment
+    from bench.untyped_values import Json
 
 
 NO_EFFECT = " has no effect: "

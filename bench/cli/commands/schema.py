@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from bench.scalars import Json
+    from bench.untyped_values import Json
 
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
 PAIRS = ("set", "rate", "label", "minScore")

@@ -17,7 +17,7 @@ from bench.cli.run_display import seconds_text, share_text
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.report.status import RunStatus

@@ -17,8 +17,8 @@ from pathlib import Path
 from bench.config.catalog import KINDS, Catalog, Kind, builtin_root
 from bench.config.file import Source, display_path, load
 from bench.errors import BenchError, ConfigError, UsageError
-from bench.scalars import Json
 from bench.settings import Environment
+from bench.untyped_values import Json
 
 SUFFIXES = (".yaml", ".yml", ".json")
 SHOWN = 6

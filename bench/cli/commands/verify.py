@@ -16,7 +16,7 @@ from bench.cli.commands.receipts import existing_file, keyring, load_trust
 from bench.cli.flags import SEVERAL
 from bench.cli.global_flags import current
 from bench.errors import UsageError
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.receipt.log.log_check import LogOutcome

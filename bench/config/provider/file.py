@@ -24,7 +24,7 @@ from bench.config.provider.checks import CHECKS, uses_variable
 from bench.config.provider.config import ProviderConfig
 from bench.config.provider.templates import answer_path_problems, template_problems
 from bench.errors import ConfigError
-from bench.scalars import python_tree
+from bench.untyped_values import python_tree
 
 FOREIGN_SUFFIXES = (".ts", ".js", ".mjs")
 

@@ -31,7 +31,7 @@ from bench.config.provider.sections import (
 )
 from bench.config.value_rules import pattern_problem, walk_texts
 from bench.errors import ConfigError
-from bench.scalars import object_or_empty
+from bench.untyped_values import object_or_empty
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace
 from bench.datasets.evidence import split_references
 from bench.datasets.rows.row_values import flatten_lists, is_graded, scalar_text, value_of
-from bench.scalars import object_or_empty
+from bench.untyped_values import object_or_empty
 
 
 class GoldGuess:

@@ -41,7 +41,7 @@ from bench.datasets.draft.gold_guess import GoldGuess
 from bench.datasets.draft.history_guess import HistoryGuess
 from bench.datasets.draft.question_place import QuestionPlace, looks_numbered
 from bench.datasets.rows.row_values import scalar_text, value_of
-from bench.visible import counted
+from bench.visible_text import counted
 
 NO_ANSWER = re.compile(
     r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE

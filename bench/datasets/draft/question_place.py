@@ -34,7 +34,7 @@ from bench.datasets.draft.config_guess import (
 )
 from bench.datasets.draft.turn_paths import SPEAKER_FIELDS
 from bench.datasets.rows.row_values import value_of
-from bench.scalars import object_or_empty
+from bench.untyped_values import object_or_empty
 
 _DEEP = 5
 _TEXT_NAMES = ("content", "text", "question", "input_text", "query")

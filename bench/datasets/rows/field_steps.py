@@ -31,7 +31,7 @@ from bench.datasets.rows.row_reader import RowFile
 from bench.datasets.rows.row_values import content_id, missing_error, scalar_text, value_of
 from bench.datasets.rows.table_rows import without_empty_cells
 from bench.errors import DataError
-from bench.scalars import python_tree
+from bench.untyped_values import python_tree
 
 _CACHED = 2
 """maximum number of joined values and open files that each step keeps; neighboring rows often use equal ones"""

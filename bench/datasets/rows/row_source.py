@@ -30,7 +30,7 @@ from bench.datasets.rows.row_reader import RowFile
 from bench.datasets.rows.row_values import value_of
 from bench.datasets.rows.table_rows import without_empty_cells
 from bench.errors import DataError
-from bench.visible import counted
+from bench.visible_text import counted
 
 _JOINED = re.compile(r"(?P<field>\w+)(?:\[(?P<index>\d+)\])?\.?(?P<rest>.*?)(?: \(row [^()]*\))?", re.DOTALL)
 """regular expression for an error message; its groups are the field, the index of the joined row, and the problem"""

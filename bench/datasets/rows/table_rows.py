@@ -19,7 +19,7 @@ from typing import BinaryIO
 from bench.config.benchmark.values import scope_of, scoped
 from bench.datasets.rows.row import FileRow, RowPlace, broken_row, malformed_error, not_utf8_error
 from bench.errors import DataError
-from bench.visible import counted
+from bench.visible_text import counted
 
 _BOM_CHARACTER = "\ufeff"
 _LONGEST_FIELD = 1 << 30

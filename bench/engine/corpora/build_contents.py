@@ -21,7 +21,7 @@ from bench.engine.corpora.isolation import DEEP_K, look, samples
 from bench.engine.run_context import retry_unreadable
 from bench.model import Memory, Space
 from bench.providers import Counts, Provider, Restores
-from bench.scalars import object_or_empty
+from bench.untyped_values import object_or_empty
 
 COUNT, FOUND, CONFIG, DIGEST = "count", "found", "searched_with", "sha256"
 VARIES = "varies"

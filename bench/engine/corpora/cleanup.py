@@ -35,11 +35,11 @@ from bench.engine.resume import stored_request
 from bench.errors import CallError, ConfigError, DataError, IdentityError, Locked, UsageError
 from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
-from bench.journal.borrowers import borrowers
+from bench.journal.build_borrowers import borrowers
 from bench.model import Embedder, RunIdentity, Space
 from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
-from bench.plan.leftover import Leftover, leftovers
+from bench.plan.leftover_namespaces import Leftover, leftovers
 from bench.plan.provider import label_at_cutoff, load_named
 from bench.providers import ProviderContext, open_provider
 from bench.settings import Environment

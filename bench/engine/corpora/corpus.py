@@ -5,8 +5,8 @@ Example::
     outcome = await prepare_corpus(lane, "conv-26")      # a ReadyCorpus, a Failure, or None after a request to stop
 
 The steps are: set up the namespace, ingest the memories, and wait for the index. After a crash it may be unknown
-whether a batch was stored. If `bench.engine.corpora.doubts` cannot find this out, the namespace is cleared and the
-corpus is ingested again.
+whether a batch was stored. If `bench.engine.corpora.unconfirmed_batches` cannot find this out, the namespace is
+cleared and the corpus is ingested again.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.corpus_state import CorpusState, Step
-from bench.engine.corpora.doubts import resolve_doubts
 from bench.engine.corpora.index_wait import IndexWait
 from bench.engine.corpora.ingest import DOUBTFUL, IngestPass
 from bench.engine.corpora.isolation import samples
+from bench.engine.corpora.unconfirmed_batches import resolve_doubts
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.events import bind
 from bench.journal import CorpusKind, Event
 from bench.journal.rows import RESET
 from bench.model import Corpus, Phase
-from bench.visible import counted
+from bench.visible_text import counted
 
 
 async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failure | None:

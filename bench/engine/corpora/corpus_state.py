@@ -17,7 +17,7 @@ from enum import StrEnum
 from bench.journal import CorpusKind, CorpusRow
 from bench.model import Ingested
 from bench.providers import Durability, merge_captures
-from bench.scalars import list_texts, object_or_empty, whole_number
+from bench.untyped_values import list_texts, object_or_empty, whole_number
 
 
 class Step(StrEnum):

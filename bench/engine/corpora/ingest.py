@@ -42,7 +42,7 @@ from bench.model import Call, Ingested, Memory, Space, Usage
 from bench.plan.validity import probe_text
 from bench.providers import Assumes, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
-from bench.visible import counted
+from bench.visible_text import counted
 
 PARALLEL_BATCHES = 8
 EMBEDDED_AHEAD = 8

@@ -33,7 +33,7 @@ from bench.errors import CallError, NotCleared, Rejected
 from bench.model import Found, Hit, Memory, Query, Space
 from bench.providers import AtLeast, Counts, Provider
 from bench.providers.batching import whole_id
-from bench.visible import counted
+from bench.visible_text import counted
 
 START_CHARS = 200
 PROBE_K = 10

@@ -28,15 +28,15 @@ from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import CallOwner, RunContext
 from bench.errors import IdentityError, JournalError, UsageError
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow, Reader
-from bench.journal.borrowers import give_back, lend
+from bench.journal.build_borrowers import give_back, lend
 from bench.journal.paths import CHECKPOINTS, find_run, run_ids
-from bench.plan.builds import Build, builds_of
 from bench.plan.identity import ABSENT, changes
 from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, version_of
+from bench.plan.stored_builds import Build, builds_of
 from bench.providers import Restores, Versioned, is_reusable
 from bench.providers.plugin_guard import AdapterErrors
-from bench.scalars import object_or_empty
-from bench.visible import counted
+from bench.untyped_values import object_or_empty
+from bench.visible_text import counted
 
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of its contents"

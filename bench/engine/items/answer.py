@@ -24,13 +24,13 @@ from bench.config.template import PromptTags
 from bench.engine.items.phase_results import HIT_CUT, AnswerResult, SearchResult, completion_without_secrets, flags_of
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
+from bench.fast_dataclass import dataclass
 from bench.metrics.answers.choices import lettered_options
 from bench.model import ChatMessage, Corpus, Hit, Item, Memory, Prompt
 from bench.models import missing_answer_error, non_answer_error
 from bench.plan.model_settings import answer_tokens
 from bench.plan.prompts import ChosenPrompt
 from bench.tokens import CHARS_PER_TOKEN, count_tokens, cut_to_quarters, token_quarters
-from bench.values import dataclass
 
 SEPARATOR = "\n\n"
 DATE_CHARS = len("[2024-01-31 12:00] ")

@@ -28,6 +28,7 @@ from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold
 from bench.evaluators.deterministic import NO_CHOICE
 from bench.evaluators.graded import texts_by_call
 from bench.evaluators.routed import evaluator_for
+from bench.fast_dataclass import dataclass
 from bench.http import recording
 from bench.journal import JournaledPhase, Key
 from bench.metrics import values
@@ -36,7 +37,6 @@ from bench.models import strip_reasoning
 from bench.models.reply import CACHED, UNTIMED
 from bench.plan import Job
 from bench.plan.model_settings import judge_tokens
-from bench.values import dataclass
 
 JUDGE_PROMPTS = "judge_prompts"
 """name of the payload with the prompts that were sent to judges for an item"""

@@ -36,7 +36,7 @@ from bench.model import (
     Query,
 )
 from bench.providers.ranking import in_order, reversed_scores, text_flags
-from bench.visible import counted
+from bench.visible_text import counted
 
 OVER_RETURNED = "over_returned"
 """flag: the provider returned more than k hits, of which only the first k are used"""

@@ -27,9 +27,9 @@ from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.engine.run_context import Attempt, CallOwner
 from bench.events import bind
+from bench.fast_dataclass import dataclass
 from bench.model import Call, Item, Phase
 from bench.plan import NONE, Job
-from bench.values import dataclass
 
 T = TypeVar("T")
 

@@ -24,6 +24,7 @@ from typing import Any
 from bench.engine.outcome import Failure
 from bench.evaluators import is_refusal
 from bench.events import redactor
+from bench.fast_dataclass import dataclass
 from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK
 from bench.metrics.answers.text import occurs
@@ -41,7 +42,6 @@ from bench.models.answer_text import (
 )
 from bench.models.reply import UNTIMED
 from bench.patterns import pattern
-from bench.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 
+from bench.json_reply import without_unticked
 from bench.metrics.answers.text_normalization import BEYOND_LATIN, normal_form, splits_number
 from bench.patterns import pattern
 from bench.reasoning import took_back
-from bench.structured import without_unticked
-from bench.visible import LATIN_OF
+from bench.visible_text import LATIN_OF
 
 MAX_LENGTH = 64 * 1024
 """maximum number of characters of an answer; a longer answer is not searched for an option"""

@@ -31,7 +31,7 @@ from bench.events import redact
 from bench.http.errors import names_rate_limit
 from bench.patterns import pattern
 from bench.providers.declarative.response import ENVELOPE_KEYS, compact
-from bench.scalars import number, whole_number
+from bench.untyped_values import number, whole_number
 
 if TYPE_CHECKING:
     from bench.http import ReportedUsage, Response

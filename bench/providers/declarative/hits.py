@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider.calls import SearchCall, SearchResponse
 from bench.model import MORE_HITS, PAGE_REPEATED, SCORES_MISSING, UNREADABLE, WARNED, Embedder, Found, Hit, Query, Space
-from bench.providers.declarative.remarks import explain_empty, remarks, warning
 from bench.providers.declarative.request import CompiledCall, Paging, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, as_ids, compact, json_type, reports_more
+from bench.providers.declarative.response_notes import explain_empty, remarks, warning
 from bench.providers.declarative.sources import RowMarks, SentIds, SourceMapper
 from bench.providers.declarative.variables import MemoryFormat, space_variables
 from bench.providers.embedding import question_vector
 from bench.providers.protocol import Capabilities, within_limits
-from bench.scalars import instant, number
+from bench.untyped_values import instant, number
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig

@@ -21,7 +21,7 @@ from bench.providers.declarative.response import ResponsePath, ServiceResponse, 
 from bench.providers.declarative.sources import content_hash
 from bench.providers.declarative.variables import HASHES, LOST, SENT, STORED, MemoryFormat, memory_uuid, space_variables
 from bench.providers.protocol import merge_captures
-from bench.visible import counted
+from bench.visible_text import counted
 
 NO_IDS_HINT = (
     "if the body has no ids (a header cannot be read), remove id_map; send $.id in the memory's metadata and read it "

@@ -33,7 +33,7 @@ from bench.providers.protocol import (
     ProviderContext,
     merge_captures,
 )
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.config.provider.calls import Endpoints, RequestSection

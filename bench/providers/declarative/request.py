@@ -24,6 +24,7 @@ import anyio
 from bench.config.provider.body import ABSENT, Compiler, Node, Scope, TextNode, ValueMissing, as_text
 from bench.config.provider.calls import MultipartSection, PageSection, RequestSection
 from bench.errors import MappingError, Unavailable
+from bench.fast_dataclass import dataclass as value_dataclass
 from bench.http import Endpoint
 from bench.http import FormField as HttpPart
 from bench.providers.declarative.body_errors import CheckKind
@@ -31,7 +32,6 @@ from bench.providers.declarative.response import WHOLE_BODY, ResponsePath, Servi
 from bench.providers.endpoints import Traffic, endpoints_of, is_repeatable
 from bench.providers.protocol import ProviderContext
 from bench.settings import VARIABLE
-from bench.values import dataclass as value_dataclass
 
 if TYPE_CHECKING:
     from bench.config.provider.calls import HealthCall

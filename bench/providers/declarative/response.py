@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self
 from bench.config.jsonpath import Path, compile_path
 from bench.errors import MappingError
 from bench.events import redact
-from bench.values import dataclass
+from bench.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from bench.http import Response

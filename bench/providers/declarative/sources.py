@@ -16,12 +16,12 @@ from bench.config.jsonpath import Path, compile_path
 from bench.config.provider.body import Compiler, Node, Scope, TextNode
 from bench.config.provider.calls import IdForm, SearchResponse
 from bench.config.value_rules import LONGEST_TEXT
+from bench.fast_dataclass import dataclass
 from bench.model import Hit, Space
 from bench.providers.declarative.request import ProviderConnection
 from bench.providers.declarative.response import ServiceResponse, as_ids, compact
 from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, sent_ids, space_variables
-from bench.values import dataclass
-from bench.visible import counted
+from bench.visible_text import counted
 
 CACHED_NAMESPACES = 64
 """maximum number of namespaces whose ids are cached"""

@@ -21,8 +21,8 @@ from bench.providers.declarative.ingest import IdMapReader
 from bench.providers.declarative.request import CompiledCall, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, ServiceResponse, compact, json_type, may_be_a_page
 from bench.providers.protocol import Waiting, merge_captures
-from bench.scalars import whole_number
-from bench.visible import counted
+from bench.untyped_values import whole_number
+from bench.visible_text import counted
 
 SHOWN_VALUE = 100
 FIRST_PAGE = " (perhaps this counts only the first page of a list)"

@@ -20,7 +20,7 @@ from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.batching import batches, pieces, with_split_rule
 from bench.providers.namespaces import namespace
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
-from bench.visible import counted
+from bench.visible_text import counted
 
 if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig

@@ -23,7 +23,7 @@ from bench.providers.doctor.examination import (
 )
 from bench.providers.protocol import Versioned
 from bench.providers.ranking import reversed_scores
-from bench.visible import counted
+from bench.visible_text import counted
 
 AWKWARD_TEXT = (
     "Line one\nline \"two\" with 'quotes' and \\ back\\slashes; \U0001f408 cat, \u05e2\u05d1\u05e8\u05d9\u05ea, "

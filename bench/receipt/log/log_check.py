@@ -37,7 +37,7 @@ from bench.receipt.schema import items_file_name
 from bench.receipt.signing.signature import KeyRefused, PublicKey
 from bench.receipt.signing.trust_store import TrustedKey, TrustStore
 from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, or_ok, overall_verdict, warn
-from bench.visible import counted
+from bench.visible_text import counted
 
 
 def receipt_files(view: LogView) -> list[Path]:

@@ -49,7 +49,7 @@ from bench.receipt.schema import Receipt
 from bench.receipt.signing.signature import KeyRefused, SigningKey
 from bench.receipt.signing.trust_store import DEFAULT_ORIGIN, TrustStore
 from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, or_ok, warn
-from bench.visible import counted
+from bench.visible_text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

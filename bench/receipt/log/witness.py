@@ -26,7 +26,7 @@ from bench.receipt.log.log_store import CHECKPOINT, CHECKPOINTS, Note, key_id, r
 from bench.receipt.signing.signature import PublicKey, SigningKey, is_valid_signature
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, ReceiptVerdict, fail, ok
-from bench.visible import counted
+from bench.visible_text import counted
 
 COSIGNATURE = b"\x04"
 TIMESTAMP = 8

@@ -18,7 +18,7 @@ from typing import cast
 from bench.canonical import JSON, dumps, parse, sha256_hex, without_members
 from bench.errors import VerificationError
 from bench.receipt.signing.signature import PublicKey, SigningKey, is_valid_signature, signed_bytes
-from bench.scalars import object_or_empty
+from bench.untyped_values import object_or_empty
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"

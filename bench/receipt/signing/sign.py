@@ -36,8 +36,8 @@ from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import ReceiptVerdict
 from bench.receipt.verification.verify import VerificationRequest, verify_file
 from bench.report import JobReport, Report, fold
-from bench.scalars import object_or_empty
 from bench.settings import Environment
+from bench.untyped_values import object_or_empty
 
 STATEMENT_SUFFIX = ".intoto.jsonl"
 UNCOMPARED = ("receiptId", "issuedAt", "signer", "signature")

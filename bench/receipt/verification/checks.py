@@ -30,7 +30,7 @@ from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
 from bench.receipt.verification.interval_check import interval_faults
 from bench.receipt.verification.recompute import Recomputation, cut_of, read_definition
-from bench.visible import counted
+from bench.visible_text import counted
 
 TOLERANCE = 1e-12
 HIT_BASES = ("hit", "recall_any")

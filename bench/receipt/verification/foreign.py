@@ -17,7 +17,7 @@ from bench.errors import VerificationError
 from bench.receipt.signing.signature import ALGORITHM, FIELDS, decode, is_valid_signature, signature_of
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import Finding, fail, ok, or_ok, skip, warn
-from bench.visible import counted
+from bench.visible_text import counted
 
 Profile = Literal["przm-p1", "przm-p2"]
 TOLERANCE = 1e-12

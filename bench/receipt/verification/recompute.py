@@ -29,7 +29,7 @@ from bench.receipt.schema_results import Label, ReceiptScore
 from bench.receipt.verification.cost_check import CostCheck
 from bench.receipt.verification.findings import Finding, fail, ok, skip, warn
 from bench.receipt.verification.interval_check import IntervalCheck
-from bench.visible import counted
+from bench.visible_text import counted
 
 NO_LABEL = "(none)"
 MACRO = "macro:"

@@ -15,7 +15,7 @@ from hashlib import sha256
 
 from bench.metrics.fold_input import NO_LABEL
 from bench.report.comparison.sides import LOAD_SETTINGS, Side
-from bench.visible import counted
+from bench.visible_text import counted
 
 SHOWN_DIGEST = 12
 SHOWN_DEFINITIONS = 5

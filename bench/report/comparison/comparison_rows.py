@@ -26,7 +26,7 @@ from bench.report.comparison.paired_tests import ALPHA
 from bench.report.comparison.sides import Side
 from bench.report.tables import number
 from bench.stats import Comparison
-from bench.visible import counted
+from bench.visible_text import counted
 
 WATERMARK = "NOT LIKE FOR LIKE"
 UNDECIDED = "cannot be decided"

@@ -37,8 +37,8 @@ from bench.report.comparison.sides import Side
 from bench.report.rendering import markdown
 from bench.report.results_document import interval_json
 from bench.report.tables import Grid, number
-from bench.scalars import Json
-from bench.visible import counted
+from bench.untyped_values import Json
+from bench.visible_text import counted
 
 SHOWN_FLIPS = 5
 CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES: "holm"}

@@ -30,7 +30,7 @@ from bench.plan.job_record import JobRecord
 from bench.plan.validity import CALIBRATION
 from bench.report.fold import job_invalid_reasons, repeats_of
 from bench.report.job_data import OutcomeCounts, fold_rows, open_measures, reported_versions
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 LOAD_SETTINGS = ("concurrency", "ingest_concurrency", "rate")
 

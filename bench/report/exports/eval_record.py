@@ -25,7 +25,7 @@ from bench.model import Measurement
 from bench.plan.job_record import JobRecord, MetricRecord
 from bench.report.exports.export import ExportedRow, rows_of
 from bench.report.fold import JobReport, fold
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.version import __version__
 
 SCHEMA = "0.3.0"

@@ -29,7 +29,7 @@ from bench.model import Phase, State, Verdict
 from bench.models.reply import CACHED
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.tables import safe_row
-from bench.scalars import Json, list_texts
+from bench.untyped_values import Json, list_texts
 
 ITEM_PAYLOAD = "item"
 HITS_PAYLOAD = "hits"

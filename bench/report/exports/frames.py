@@ -24,7 +24,7 @@ from bench.journal import Reader
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import ExportedRow, flat_row, rows_of
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -21,7 +21,7 @@ from bench.journal import Reader, RunState
 from bench.journal.records import Status
 from bench.report.exports.export import ExportedRow, rows_of
 from bench.report.fold import JobReport, fold
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.version import __version__
 
 FORMAT = 2

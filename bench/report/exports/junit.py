@@ -20,7 +20,7 @@ from bench.journal import Reader
 from bench.journal.records import ItemRecord
 from bench.model import State
 from bench.plan.job_record import JobRecord, read_jobs
-from bench.visible import visible
+from bench.visible_text import visible
 
 FAILED = {
     State.INCORRECT: "failure",

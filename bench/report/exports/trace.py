@@ -22,7 +22,7 @@ from bench.journal.records import ItemRecord
 from bench.model import Phase, State
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import HITS_PAYLOAD, payload
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.version import __version__
 
 ITEMS_PER_LINE = 100

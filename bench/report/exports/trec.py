@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.journal import Reader
 from bench.model import Phase
 from bench.plan.job_record import JobRecord, read_jobs
-from bench.scalars import list_texts
+from bench.untyped_values import list_texts
 
 NO_HIT = "(nothing)"
 """document id for a query without hits, because some tools leave queries without documents out of their averages"""

@@ -15,8 +15,8 @@ from itertools import zip_longest
 from bench.report.judges.panel import FIRST_ROW, Panel, PanelCell, agreement_grid, cell_rows, differing_grid
 from bench.report.judges.review import Review, share_json
 from bench.report.tables import Grid, number
-from bench.scalars import Json
-from bench.visible import counted
+from bench.untyped_values import Json
+from bench.visible_text import counted
 
 UNKNOWN = "unknown"
 NO_LABELS = "the judge error needs labels of people: bench review RUN --n 50"

@@ -24,9 +24,9 @@ from bench.report.exports.export import ITEM_PAYLOAD, payload
 from bench.report.judges.review import NO_TYPE, AnswerKey
 from bench.report.results_document import interval_json
 from bench.report.tables import Grid, number
-from bench.scalars import Json
 from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
-from bench.visible import counted, shorten
+from bench.untyped_values import Json
+from bench.visible_text import counted, shorten
 
 SHOWN = 20
 """maximum number of items in the table of items on which judges differ; the JSON is not limited"""

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from bench.journal import Event, Reader
 from bench.plan.job_record import JobRecord
-from bench.scalars import Json
 from bench.stats import CorrectedShare, Stratum, cohen_kappa, corrected_share
-from bench.visible import counted
+from bench.untyped_values import Json
+from bench.visible_text import counted
 
 SAMPLE, LABEL = "review_sample", "review_label"
 NO_TYPE = "(none)"

@@ -27,7 +27,7 @@ from bench.report.leaderboard.standings import (
     value_with_interval,
 )
 from bench.report.tables import Grid, number, safe_row
-from bench.scalars import Json, utc_text
+from bench.untyped_values import Json, utc_text
 
 
 class BoardMetric(TypedDict):

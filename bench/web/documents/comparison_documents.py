@@ -38,7 +38,7 @@ from bench.report.leaderboard.standings import (
     tables_of,
 )
 from bench.report.tables import Grid
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import Site
 from bench.web.cache import make_off_loop, max_wait_s
 from bench.web.documents.run_documents import folder_of, journal_stamp, planned_items, require_document

@@ -32,7 +32,7 @@ from bench.model import Phase
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.report.exports.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_status, payload, verdict_row
 from bench.report.failures import loss_facts, verdicts_on_item
-from bench.scalars import Json, instant, list_texts, utc_text
+from bench.untyped_values import Json, instant, list_texts, utc_text
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import folder_of
 from bench.web.errors import NotFound, slug_of

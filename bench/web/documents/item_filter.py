@@ -19,7 +19,7 @@ from typing import ClassVar
 from bench.config.builtin_providers import is_control
 from bench.metrics.failure_reason import LossKind
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.errors import RequestRefused, slug_of
 
 RIGHT_STATES = frozenset({"correct"})

@@ -25,7 +25,7 @@ from bench.plan.job_record import read_jobs
 from bench.plan.shared_builds import BUILD
 from bench.report.leaderboard.standings import RankedJob
 from bench.report.summary import RESULTS_FILE
-from bench.scalars import Json, utc_text
+from bench.untyped_values import Json, utc_text
 from bench.web.app_state import Site
 from bench.web.charts import ChartValue, intervals
 from bench.web.documents.run_list import runs_document

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING
 
-from bench.scalars import Json
-from bench.visible import shorten, visible
+from bench.untyped_values import Json
+from bench.visible_text import shorten, visible
 
 if TYPE_CHECKING:
     from bench.receipt.verification.verify import VerificationOutcome

@@ -22,7 +22,7 @@ from bench.report.comparison.formats import ComparedRow
 from bench.report.item_outcomes import RunOutcomes, item_outcomes
 from bench.report.rendering import csv_text
 from bench.report.result_files import report_markdown
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import Site
 from bench.web.cache import CachedDocument, Document, DocumentMaker, make_off_loop, max_wait_s
 from bench.web.documents.comparison_documents import ShownComparison, compare_document, comparison_of

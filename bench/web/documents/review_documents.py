@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from bench.journal import Reader
 from bench.report.judges.review_sheet import draw_sheet, read_sheet, record_labels, texts_to_label
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import Site
 from bench.web.documents.run_documents import folder_of
 from bench.web.errors import RequestRefused

@@ -37,8 +37,8 @@ from bench.report import fold, results_json
 from bench.report.fold import job_invalid_reasons, repeats_of
 from bench.report.job_data import OutcomeCounts
 from bench.report.results_document import JobDocument, ResultsDocument
-from bench.scalars import Json, utc_text
 from bench.stats import percentile
+from bench.untyped_values import Json, utc_text
 from bench.web.app_state import Site
 from bench.web.cache import CachedDocument, Document, Stamp, make_off_loop, max_wait_s, stamp_of
 from bench.web.errors import Busy, NotFound

@@ -21,7 +21,7 @@ from bench.journal.results_db import JobSummary, ResultsDb
 from bench.plan.job_record import read_jobs
 from bench.report.leaderboard.standings import RankedJob
 from bench.report.summary import RESULTS_FILE
-from bench.scalars import Json, utc_text
+from bench.untyped_values import Json, utc_text
 from bench.web.app_state import Site
 from bench.web.cache import Stamp, stamp_of
 from bench.web.documents.run_documents import journal_stamp, progress_of, side_names

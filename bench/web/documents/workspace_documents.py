@@ -22,7 +22,7 @@ import anyio.to_thread
 from bench.config.catalog import KINDS, Catalog, CatalogEntry
 from bench.errors import BenchError, ConfigError
 from bench.events import redact
-from bench.scalars import Json
+from bench.untyped_values import Json
 from bench.web.app_state import Site
 from bench.web.cache import LONG_WAIT_S, SHORT_WAIT_S, SMALL_ITEMS, Stamp, make_off_loop, stamp_of
 from bench.web.documents.receipt_summary import summary_of

@@ -15,10 +15,7 @@ from typing import TypeGuard
 from bench.errors import UsageError
 from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
 from bench.receipt.cost_section import memory_cost_of
-from bench.receipt.schema import Receipt
-from bench.receipt.schema_results import Pace, ReceiptScore, Times
-from bench.receipt.schema_run import PromptUse
-from bench.receipt.sheet import (
+from bench.receipt.evidence_sheet import (
     NO_PRICE,
     NO_SIZE,
     EvidenceSheet,
@@ -32,9 +29,12 @@ from bench.receipt.sheet import (
     share_fact,
     sheet_of,
 )
+from bench.receipt.schema import Receipt
+from bench.receipt.schema_results import Pace, ReceiptScore, Times
+from bench.receipt.schema_run import PromptUse
 from bench.receipt.verification.verify import VerificationOutcome
 from bench.report.tables import number
-from bench.visible import counted
+from bench.visible_text import counted
 
 JUDGE_ERROR = ("judge calibration, ", "human review, ")
 

@@ -31,7 +31,7 @@ from bench.report.job_data import job_facts, reported_versions
 from bench.report.memory_cost import ContextSize, MemoryCost
 from bench.report.tables import Grid, job_texts, models_text, number, with_interval
 from bench.stats import percentile
-from bench.visible import counted
+from bench.visible_text import counted
 
 FACTS = (
     "dataset", "items", "score", "memory system", "configs", "answer prompt", "prompt check", "judge prompt", "k",

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from bench.config.builtin_providers import BUILT_IN
 from bench.journal import CorpusRow, Event, Reader
 from bench.plan.job_record import read_jobs
-from bench.scalars import object_or_empty
-from bench.visible import counted
+from bench.untyped_values import object_or_empty
+from bench.visible_text import counted
 
 ABANDONED = "forgotten"
 """kind of the event that records namespaces as abandoned: bench will not clear them"""

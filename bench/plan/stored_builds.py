@@ -18,12 +18,12 @@ from decimal import Decimal
 
 from bench.canonical import digest
 from bench.journal import CorpusKind, Reader
-from bench.journal.borrowers import borrowers
+from bench.journal.build_borrowers import borrowers
 from bench.journal.records import CorpusRecord
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read_jobs
 from bench.plan.shared_builds import BUILD, version_of
-from bench.scalars import Json
+from bench.untyped_values import Json
 
 SHORT = 12
 """number of hex digits of a fingerprint in a table"""
