@@ -121,7 +121,7 @@ class ProgressCounter:
                     await self._recall_repeats(reader, key)
 
     async def _recall_repeats(self, reader: Reader, job: str) -> None:
-        """Read the items that have ended epochs and open epochs; failed epochs count as open."""
+        """Read which items have some epochs that ended and others that are open. Failed epochs count as open."""
         begun: dict[Unit, dict[int, EndState]] = {}
         async for batch in reader.values(job):
             columns = (batch.corpora, batch.items, batch.epochs, batch.states, batch.outcomes)

@@ -372,12 +372,12 @@ ENDPOINTS = (
     ApiEndpoint(
         "get",
         "/runs/{run_id}/review",
-        "The drawn answer to label next, without provider and verdict",
+        "The next answer of the review to label, without provider and verdict",
         review,
         "after at",
     ),
     ApiEndpoint("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', draw),
-    ApiEndpoint("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', label),
+    ApiEndpoint("post", "/runs/{run_id}/labels", 'Label answers of the review: {"ID": true} is right', label),
     ApiEndpoint("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", events),
     ApiEndpoint("get", "/compare", "Two or more jobs RUN:PROVIDER compared", compare, "a b job metric benchmark force"),
     ApiEndpoint(

@@ -124,7 +124,7 @@ async def test_the_review_api_draws_and_labels_and_rejects_invalid_values(worksp
     async with visiting(workspace, runs=True) as visit:
         assert (await api(visit, "labels", {"abc": True}))[1]["error"][
             "message"
-        ] == '"abc" is not the id of a drawn answer'
+        ] == '"abc" is not the id of an answer in this review'
         assert (await api(visit, "review", {"n": 0}))[0] == (await api(visit, "review", {"n": True}))[0] == 400
         status, found = await api(visit, "review", {"n": 2, "seed": 3})
         assert status == 200 and (found["n"], found["labelled"]) == (4, 0)

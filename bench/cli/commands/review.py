@@ -153,7 +153,7 @@ def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, 
     given = label.strip().lower()
     if answer_id not in known:
         raise DataError(
-            f'"{answer_id}" is not the id of a drawn answer of this run',
+            f'"{answer_id}" is not the id of an answer in this review',
             where=where,
             hint="create the file of this run with: bench review RUN_ID --n 50",
         )

@@ -189,7 +189,7 @@ async def read_review(reader: Reader, record: JobRecord) -> Review | None:
 
 
 def labels_in(events: Iterable[Event]) -> dict[str, bool]:
-    """Return id of a drawn answer -> True if people labelled it as right; the newest label counts."""
+    """Return id of an answer in the review -> True if people labelled it as right; the newest label counts."""
     return {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
 
 

@@ -44,7 +44,7 @@ async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> 
 
 
 async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> None:
-    """Write labels to the journal. ``labels`` is id of a drawn answer -> True if the answer is right.
+    """Write labels to the journal. ``labels`` is id of an answer in the review -> True if the answer is right.
 
     Raises:
         RequestRefused: a label is not a boolean, or an answer is not in the sample.
@@ -60,7 +60,9 @@ async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> N
             sheet = await read_sheet(reader)
         for name in given:
             if name not in sheet.entries:
-                raise RequestRefused(400, "usage", f'"{name}" is not the id of a drawn answer', "load the review again")
+                raise RequestRefused(
+                    400, "usage", f'"{name}" is not the id of an answer in this review', "load the review again"
+                )
         await record_labels(folder, given.items())
 
 
