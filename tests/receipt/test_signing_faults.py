@@ -152,18 +152,18 @@ async def test_a_signed_receipt_that_does_not_verify_is_deleted(ring: Keyring, d
 
 
 async def test_a_job_whose_receipt_would_not_verify_is_refused_and_the_others_are_signed(ring: Keyring) -> None:
-    """The definition of a metric differs from the one that this version computes."""
+    """The stored outcome of an item contradicts its stored values."""
     run = await run_demo(ring.workspace, "r1", limit=2, providers=("bm25", "random"))
     with closing(sqlite3.connect(run / "journal.sqlite")) as journal, journal:
-        ((stored,),) = journal.execute("SELECT value FROM meta WHERE key = 'extra'").fetchall()
-        extra = json.loads(stored)
-        next(job for job in extra["jobs"] if job["provider"] == "bm25")["metrics"][0]["definition"] = "old/0"
-        journal.execute("UPDATE meta SET value = ? WHERE key = 'extra'", (json.dumps(extra),))
+        flipped = "CASE state WHEN 'correct' THEN 'incorrect' ELSE 'correct' END"
+        journal.execute(
+            f"UPDATE score SET state = {flipped} WHERE owner IN (SELECT id FROM owner WHERE name LIKE '%bm25%')"
+        )
     output = ring.workspace / "out"
     made = await sign_run(run, ring.signing_key("receipt"), SigningRequest(output=output, environment=Environment()))
     assert ([one.provider for one in made.receipts], made.exit_code) == (["random"], 4)
     ((code, message),) = [(one.code, one.message) for one in made.refused]
-    assert code == "field_value" and "differs from the definition under metrics" in message
+    assert code == "score_mismatch" and "accuracy is 0.0, but the row gives 1.0" in message
     assert len(list(output.iterdir())) == 2, "no file of the refused job is left"
 
 
