@@ -269,7 +269,7 @@ def _shipped_entry(file: str, kind: Kind, _modified_ns: int) -> CatalogEntry:
 
 
 def _read_entry(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
-    """Return the catalog entry of a file.
+    """Return the catalog entry of a file. If the file is invalid, ``problem`` of the entry says why.
 
     The YAML parser is slow, so it is used only if necessary.
     """

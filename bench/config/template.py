@@ -227,7 +227,8 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
 def make_filter(name: str, argument: str | None) -> Filter:
     """Return the filter ``name``. ``argument`` is None if the template has no argument for the filter.
 
-    For a missing value, the filter ``default`` returns its argument, and any other filter returns None.
+    For a missing value, the filter ``default`` returns its argument, and any other filter returns None. ``default``
+    also replaces an empty text.
 
     Raises:
         ValueError: the filter does not accept the argument.
@@ -429,10 +430,13 @@ def _require_known(slot: _Placeholder, names: Collection[str], where: str | None
 
 
 def _line_template(match: re.Match[str], where: str | None) -> str:
-    """Return the template of one line from ``${session.map(turn => `...`).join(...)}``.
+    """Convert ``${session.map(turn => `...`).join(...)}`` to the argument of the filter ``lines``.
 
-    The template is the text between the backticks, with ``${turn.speaker}`` changed to ``${speaker}`` for the filter
-    ``lines``.
+    ``match`` is the whole expression. Return the text between the backticks, with ``${turn.speaker}`` changed to
+    ``${speaker}``.
+
+    Raises:
+        ConfigError: the text contains any other expression.
     """
     line = match["line"]
     if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):

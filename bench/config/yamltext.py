@@ -26,7 +26,7 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class _TreeBuilder:
-    """Build plain values from YAML nodes, and count nodes so that aliases cannot expand without limit."""
+    """A builder of plain values from YAML nodes. It counts the nodes, so that aliases cannot expand without limit."""
 
     def __init__(self, label: str) -> None:
         self.label = label

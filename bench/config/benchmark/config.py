@@ -352,7 +352,10 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
 
 
 def _drop_unset(tree: object, added: object) -> None:
-    """Remove from ``tree`` the keys in ``added`` that the config does not set."""
+    """Remove each key in ``added`` from ``tree`` if its value is empty or the default.
+
+    ``added`` has the form of `_ADDED_KEYS`. An empty value is null, an empty list or an empty map.
+    """
     if isinstance(tree, list):
         for one in tree:
             _drop_unset(one, added)

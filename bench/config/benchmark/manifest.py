@@ -54,7 +54,7 @@ class _Ingestion(ManifestPart):
 
 
 class Simple(_Ingestion):
-    """One text per row, or a list of texts."""
+    """The strategy ``simple``: the history of a row is one text, or a list of texts."""
 
     strategy: Literal["simple"]
     """one text per row, or a list of texts"""
@@ -70,7 +70,7 @@ class Simple(_Ingestion):
 
 
 class SessionBased(_Ingestion):
-    """Conversations: a list of sessions, or an object with numbered keys."""
+    """The strategy ``session-based``: the history of a row is a list of sessions, or an object with numbered keys."""
 
     strategy: Literal["session-based"]
     """each row has conversations with dates"""
@@ -110,7 +110,7 @@ class SessionBased(_Ingestion):
 
 
 class AddDeleteVerify(_Ingestion):
-    """A deletion test: add a text, delete the text, and check that a search does not find it any more."""
+    """The strategy ``add-delete-verify``: add a text, delete the text, and check that a search does not find it."""
 
     strategy: Literal["add-delete-verify"]
     """each row adds a text, deletes a text, and searches for the deleted text"""

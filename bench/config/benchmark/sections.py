@@ -491,7 +491,8 @@ class Routable(Protocol):
 def is_routed(item: Routable, by: str, pattern: str) -> bool:
     """Return True if the pattern matches the property ``by`` of the item.
 
-    The key ``methodsBy`` of a config names the property.
+    The key ``methodsBy`` of a config names the property. The value of the property ``choices`` is ``present`` or
+    ``absent``.
     """
     if by == "choices":
         return fnmatchcase("present" if item.choices else "absent", pattern)

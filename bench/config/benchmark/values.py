@@ -116,10 +116,11 @@ def scope_of(value: object) -> RowScope | None:
 
 
 def elements(path: Value, value: object) -> list[tuple[str, object]]:
-    """Return (place, element) for each element that a path finds; a place is a text such as ``sessions[2]``.
+    """Return (place, element) for each element that ``path`` finds in ``value``.
 
-    For a path with ``[*]``, the elements are the values of the path, without nulls. For any other path, the elements
-    are those of the list at the path. Each element has a scope if ``value`` has one.
+    A place is a text such as ``sessions[2]``. If the path contains ``[*]``, each value that is not null is an element.
+    Otherwise, the path leads to a list, and each entry of the list is an element. Return an empty list if there is no
+    list. If ``value`` has a scope, each element gets the scope of its place.
     """
     scope = scope_of(value)
     if path.single:
@@ -165,7 +166,10 @@ class _MultiPath:
 
 @dataclass(frozen=True, slots=True)
 class _ListPath(_MultiPath):
-    """A path whose values are read together as one list, for the filter ``join``."""
+    """A path with ``[*]`` whose value is the list of all matches. The filter ``join`` needs this list.
+
+    If a match is itself a list, its entries are added instead.
+    """
 
     def get(self, value: object) -> object | None:
         found = [one for one in self.path.all(value) if one is not None]
@@ -328,7 +332,10 @@ def roots_of(given: ValueText | None) -> set[str]:
 
 
 def is_general(given: ValueText | None) -> bool:
-    """Return True if a path can also be read from a text or a list, not only from an object."""
+    """Return True if a value can be read from data that is not an object.
+
+    This is so if one of its paths is ``$``, or does not begin with a field name, as in ``$[0]``.
+    """
     return given is not None and any(
         isinstance(leaf, Path | _MultiPath) and not (leaf.steps and isinstance(leaf.steps[0], str))
         for leaf in _leaves(compile_value(given))

@@ -214,7 +214,7 @@ class JsonTextNode:
 
 
 class JsonLines(str):
-    """A whole body with one JSON value per line, which is sent unchanged."""
+    """The text of a whole body with one JSON value per line. The text is sent as it is, not as a JSON string."""
 
     __slots__ = ()
 
@@ -290,7 +290,7 @@ Resolve = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles bodies to trees of nodes. ``resolve`` replaces environment variables in texts."""
+    """A compiler of bodies to trees of nodes. ``resolve`` replaces environment variables in texts."""
 
     resolve: Resolve = field(default=lambda text: text)
 
@@ -404,7 +404,10 @@ class Compiler:
 
 
 def _fields_of(source: PathNode) -> frozenset[str]:
-    """Return the known fields of the elements of a list. The result is empty if any field can be used."""
+    """Return the field names that the elements of the list ``source`` can have.
+
+    If the names are not known, return an empty set: ``@`` may then read any field.
+    """
     if source.text == "$.items":
         return ITEM_VARIABLES
     return TURN_VARIABLES if source.text in {"$.messages", "@.messages"} else frozenset()
