@@ -88,7 +88,7 @@ def build_corpus(
 
 
 class _SessionMerger:
-    """Collect the distinct sessions of a corpus, in file order.
+    """The distinct sessions of a corpus, collected in file order.
 
     A session that an earlier row already has is left out. Equal sessions within one row are all kept. If a later row
     has the session more often, the additional ones are kept too.
@@ -142,9 +142,9 @@ class _SessionMerger:
         self.ids_of_row.add(session.id)
 
     def _compare(self, session: RawSession) -> None:
-        """Count the session if another row of the corpus has the same text.
+        """Count the session if one of its turns has the same text as a turn in another row of the corpus.
 
-        Sessions with ids in the data are not compared.
+        A session with an id in the data is not compared.
         """
         if self.alone or session.has_own_id:
             return
@@ -206,7 +206,7 @@ def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
 
 
 class _UniqueNames:
-    """Create unique names. A repeated name gets the suffix ``~2``, ``~3`` and so on."""
+    """A source of unique names. A repeated name gets the suffix ``~2``, ``~3`` and so on."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()

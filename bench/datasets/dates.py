@@ -41,7 +41,7 @@ DATE_HINT = "add the format of this date to dateFormats in the config"
 
 
 class DateReader:
-    """Parse the dates of one benchmark. The benchmark's own formats are tried first, and its time zone is applied."""
+    """A parser of the dates of one benchmark. It tries the benchmark's own formats first, and applies its time zone."""
 
     def __init__(self, timezone: str, formats: Sequence[str] = ()) -> None:
         self.zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
@@ -158,7 +158,10 @@ def _month(name: str) -> int:
 
 
 def _hour(hour: str | None, half: str | None) -> int:
-    """Return the hour of the day from 0 to 23. For an impossible hour such as 13 pm, return 99."""
+    """Return the hour of the day; 0 if ``hour`` is None. ``half`` is am, pm or None.
+
+    For an impossible hour such as 13 pm, return 99. Without am or pm, the number is returned unchecked.
+    """
     if hour is None:
         return 0
     number = int(hour)

@@ -207,10 +207,10 @@ class EvidenceRule:
     def _without_removed(
         self, sessions: set[str], turns: set[str], lookup: EvidenceLookup, flags: set[str]
     ) -> tuple[set[str], set[str]]:
-        """Return the evidence sessions and turns that are ingested.
+        """Return the evidence sessions and turns without the turns that ``removeRoles`` removes.
 
-        If each evidence session must have an evidence turn, a session whose evidence turns are all removed is left out
-        too.
+        If `turn_level` is true, a session without a remaining evidence turn is left out too. If anything is left out, a
+        name for this problem is added to ``flags``.
         """
         kept = turns - lookup.removed
         holding = {lookup.turns[turn] for turn in kept}

@@ -60,7 +60,7 @@ class RawSession:
 
 
 class HistoryReader:
-    """Read all histories of a row. A config can name several history fields."""
+    """A reader of all histories of a row. A config can name several history fields."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
         self.contexts = [ContextReader(config, context, dates, names) for context in config.fields.contexts]
@@ -92,7 +92,7 @@ class HistoryReader:
 
 
 class ContextReader:
-    """Read one history of a row."""
+    """A reader of one history of a row."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         self.kind = context.type

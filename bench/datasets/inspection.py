@@ -108,7 +108,7 @@ class DatasetIndex:
 
 
 class Scanner:
-    """Read all rows once to check, count and index them. Invalid rows are collected and reported together."""
+    """A reader that checks, counts and indexes all rows once. Invalid rows are collected and reported together."""
 
     def __init__(self, config: BenchmarkConfig, file: RowSource) -> None:
         self.config = config
@@ -227,7 +227,11 @@ class Scanner:
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
     def _corpus_index(self, parsed: ParsedRow, place: RowPlace) -> int:
-        """Return the index of the row's corpus. An unknown corpus is added."""
+        """Return the index of the row's corpus. An unknown corpus is added.
+
+        Raises:
+            DataError: each row has its own corpus, but an earlier row has the same corpus id.
+        """
         table = self.found.corpora
         if table is None:
             return len(self.found.rows)
@@ -354,7 +358,11 @@ class Scanner:
         return f"if your data has no such field, write in {origin.path.name}: {inner}"
 
     def _drop_undeclared_flags(self) -> None:
-        """Reset the counts of missing evidence, if no turn has the default field that marks evidence."""
+        """Remove the counts of missing evidence if the data of a manifest does not mark evidence turns at all.
+
+        A manifest has a default name for the field that marks evidence. If no turn has this field, a missing mark is no
+        problem of the data.
+        """
         counts = self.found.counts
         if self.config.fields_by_name and not self.parser.history.flag_found:
             counts.flags.pop(TURNS_MISSING, None)

@@ -88,7 +88,7 @@ LONGEST = 60
 
 
 class ItemTexts:
-    """Collect notes on unusual texts of items. Call ``add`` for each item and then ``notes`` once."""
+    """A collector of notes on unusual texts of items. Call ``add`` for each item and then ``notes`` once."""
 
     def __init__(self, method_of: Callable[[RawItem], str] = lambda _: "") -> None:
         self._method_of = method_of

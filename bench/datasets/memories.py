@@ -147,7 +147,7 @@ def _first_date(session: Session) -> datetime | None:
 
 
 class _MemoryRenderer:
-    """Render sessions and turns as text, by the rules of the benchmark or of the provider's setting ``ingest.text``."""
+    """A renderer of sessions and turns as text. The benchmark or the provider's ``ingest.text`` sets the rules."""
 
     def __init__(self, config: BenchmarkConfig, corpus: Corpus, text: str | None) -> None:
         rules = config.ingestion.preprocessing
@@ -175,7 +175,10 @@ class _MemoryRenderer:
         return self.finish(head + self.line(session, turn))
 
     def _turn_date(self, when: datetime | None) -> str | None:
-        """Return a turn's date as text, or None if the config does not add a date to every memory."""
+        """Return the date ``when`` of a turn as text.
+
+        Return None if ``when`` is None, or if the config does not add a date to every memory.
+        """
         return iso_utc(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:

@@ -47,7 +47,7 @@ class ParsedRow:
 
 
 class RowParser:
-    """Parse the rows of one benchmark, and collect problems of the data for notes."""
+    """A parser for the rows of one benchmark. It also collects problems of the data for notes."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
@@ -107,9 +107,10 @@ class RowParser:
         )
 
     def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
-        """Return the corpus id of a row.
+        """Return the corpus id of a row: the value at ``corpus.field``.
 
-        If the configured path contains a list or map, the id is a digest of this value.
+        If this value is a list or map, the id is a digest of the value. If the config does not set ``corpus.field``,
+        return ``row_id``.
         """
         path = self._corpus_path
         if path is None:

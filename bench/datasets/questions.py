@@ -87,7 +87,7 @@ class RawItem:
 
 
 class QuestionReader:
-    """Read the questions of each row as items, and count the questions that are left out."""
+    """A reader of the questions of each row as items. It counts the questions that are left out."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader, names: ConfigNames) -> None:
         self.config = config
@@ -279,7 +279,11 @@ class QuestionReader:
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
         """Sort the choices of an item into an order that depends only on the item's id and the texts.
 
-        The order in the data could reveal the right choice.
+        The order in the data could reveal the right choice. ``item.choice_answer`` becomes the text of the right
+        choice.
+
+        Raises:
+            DataError: two choices have the text of the right choice.
         """
         right = choice_index(item.choice_answer, item.choices)
         if right is not None:
@@ -317,7 +321,8 @@ class QuestionReader:
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
         """Raise a DataError when the right choice is neither the text nor the letter of a choice.
 
-        If the data gives no right choice, only items for the evaluator ``mcq`` raise the error.
+        If the data gives no right choice, the error is raised only for the evaluator ``mcq``, and not for abstention
+        items.
         """
         if path is None or choice_index(item.choice_answer, item.choices) is not None:
             return

@@ -69,7 +69,7 @@ class RawTurn:
 
 
 class TurnReader:
-    """Read the turns of one history, and record which names in the config occur in the turns."""
+    """A reader of the turns of one history. It records which names in the config occur in the turns."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         schema = context.item_schema
@@ -177,8 +177,11 @@ class TurnReader:
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
         """Return the id of a turn, or None if the config does not map the ids of turns.
 
+        If there is no ``itemSchema``, the id is read from a field with a usual name. Return None if the turn has no
+        such field.
+
         Raises:
-            DataError: the turn has no id although the config maps it, or the value is not an id.
+            DataError: ``itemSchema`` maps the id but the turn has none, or the value is not an id.
         """
         for name in self.ids:
             value = self.getters[name](turn)

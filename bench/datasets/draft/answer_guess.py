@@ -37,7 +37,7 @@ _TEXTS = ("text", "texts", "value", "answer", "input_text", "content", "span_tex
 
 
 class AnswerGuess:
-    """Guess the fields with the answers and choices of the questions at ``place``."""
+    """A guess of the fields with the answers and choices of the questions at ``place``."""
 
     def __init__(self, place: QuestionPlace, joined: Collection[str] = ()) -> None:
         self.place = place
@@ -107,7 +107,8 @@ class AnswerGuess:
     def _texts(self, name: str) -> str | None:
         """Return the path to the text in an answer field.
 
-        Return None if the answers are objects and no field in these objects has a usual name.
+        Return None if no path reads all answers, for example because they are objects without a field of a usual name.
+        A note in ``unmapped`` then gives the reason.
         """
         values = [one[name] for one in self.place.questions() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
@@ -165,7 +166,11 @@ class AnswerGuess:
         return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right_choice(right, size)
 
     def _right_choice(self, name: str, size: int) -> str:
-        """Return the config value for the right choice: a field, or a template that turns a number into a letter."""
+        """Return the config value for the right choice. ``size`` is the number of choices.
+
+        If the field ``name`` contains lists, return the path of the first element. If it contains numbers, return a
+        template that turns the number into a letter. Otherwise, return the field.
+        """
         values = [one.get(name) for one in self.place.questions()]
         if any(isinstance(value, list) for value in values):
             return quoted_path(field_path(*filter(None, (self.place.inside, name))) + "[0]")

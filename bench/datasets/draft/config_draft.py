@@ -168,9 +168,10 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return a file name, or a template for file names, as written in the config.
+    """Return the value of the key ``file`` of a ``data.with`` step, as written in the config.
 
-    A template that matches relative paths is changed so that it also matches absolute paths.
+    A template that reads the first folder of ``$file`` is changed to read the folder of the file. So it works for
+    absolute paths too. Any other name is returned unchanged.
     """
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 

@@ -34,7 +34,7 @@ from bench.untyped_values import object_or_empty
 
 
 class GoldGuess:
-    """Guess the paths to the ids of the evidence. ``paths`` maps each path to the ids in the sample rows."""
+    """A guess of the paths to the ids of the evidence. ``paths`` maps each path to the ids in the sample rows."""
 
     def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
         self.place = place

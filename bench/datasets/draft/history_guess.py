@@ -44,7 +44,7 @@ from bench.datasets.rows.row_values import scalar_text, value_of
 
 
 class HistoryGuess:
-    """Guess the config lines for the history in one field of the sample rows."""
+    """A guess of the config lines for the history in one field of the sample rows."""
 
     def __init__(
         self, rows: Sequence[Row], history: str, *, gold: Sequence[Collection[str]] = (), cut: bool = False

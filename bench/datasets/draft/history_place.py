@@ -83,9 +83,10 @@ class ContextLines:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
-        """Return the evidence line for the history field that has only passages with the answer, as its name shows.
+        """Return the evidence line if the name of a history field says that its passages contain the answer.
 
-        Return an empty text unless exactly one of several history fields has such a name.
+        All passages of this field are then evidence. Return an empty text unless there are several history fields, and
+        exactly one of them has such a name and ids of its passages.
         """
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:

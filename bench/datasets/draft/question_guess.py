@@ -57,7 +57,7 @@ _MOST_TYPES = 20
 
 
 class QuestionGuess:
-    """Guess the config keys for questions and history from sample rows."""
+    """A guess of the config keys for questions and history, made from sample rows."""
 
     def __init__(
         self,
@@ -295,8 +295,9 @@ class QuestionGuess:
     def item_id(self) -> str | None:
         """Return the field or template of the item id, as written in the config; None if no field fits.
 
-        A field whose values are distinct in the sample is preferred. Otherwise the first field with a usual id name is
-        used.
+        A field whose values are distinct in the sample is preferred. Otherwise, return a template that joins two fields
+        or the file and the row number, if this makes distinct ids. Otherwise, return the first field with a usual id
+        name.
         """
         for one in IDS:
             name = first_field(self.row, (one,))

@@ -71,7 +71,10 @@ class QuestionPlace:
         return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
 
     def claimed_fields(self) -> set[str | None]:
-        """Return the names of the row fields that contain questions and nothing else. Ignore a None in the set."""
+        """Return the names of the row fields that contain only questions.
+
+        The set can also contain None. It stands for no field, and callers can ignore it.
+        """
         found: set[str | None] = {
             self.question() if self.child is None and not self.inside else None,
             self.inside or None,

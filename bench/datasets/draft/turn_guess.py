@@ -39,7 +39,7 @@ _ID_NAMES = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
 
 
 class TurnGuess:
-    """Guess the fields of a history's turns. A turn is an object, a text, or a pair of title and text."""
+    """A guess of the fields of a history's turns. A turn is an object, a text, or a pair of title and text."""
 
     def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
         self.turns = list({id(one): one for one in found if isinstance(one, Mapping)}.values())

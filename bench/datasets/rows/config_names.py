@@ -304,10 +304,10 @@ def _turn_parts(config: BenchmarkConfig) -> Iterator[NameAt]:
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
-    """Return a map from each turn field in ``itemSchema`` to its path or template.
+    """Return a map from each key of ``itemSchema`` to its path or template.
 
-    Fields that read data removed by the config are left out, except the text of the turn. The map is empty if there is
-    no ``itemSchema``.
+    A key is left out if it reads a field that ``removeFields`` removes. The keys for the text of a turn are never left
+    out. The map is empty for a manifest, or if there is no ``itemSchema``.
     """
     schema = context.item_schema
     if schema is None or config.fields_by_name:

@@ -49,7 +49,7 @@ def file_sha256(path: Path) -> str:
 
 
 class ContentDigest:
-    """Compute the content digest ``content_sha256`` row by row."""
+    """The content digest ``content_sha256``, computed row by row."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
