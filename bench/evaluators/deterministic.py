@@ -40,7 +40,7 @@ NO_CHOICE = "no_choice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEvaluator(EvaluatorSettings):
-    """Compare the answer with each accepted answer by a text metric such as exact match."""
+    """An evaluator that compares the answer with each accepted answer by a text metric such as exact match."""
 
     name: str
     compare: Callable[[str, Sequence[str]], float | None]
@@ -55,7 +55,7 @@ class TextEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocomoEvaluator(EvaluatorSettings):
-    """Score an answer by LoCoMo's official rules. The rules depend on the item's category."""
+    """An evaluator that scores an answer by LoCoMo's official rules. The rules depend on the item's category."""
 
     name: str = "locomo-f1"
 
@@ -76,7 +76,7 @@ class LocomoEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceEvaluator(EvaluatorSettings):
-    """Score multiple-choice answers. An answer that chooses no option or several options is wrong."""
+    """An evaluator of multiple-choice answers. An answer that chooses no option or several options is wrong."""
 
     name: str = "mcq"
 
@@ -95,7 +95,7 @@ class ChoiceEvaluator(EvaluatorSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionEvaluator(EvaluatorSettings):
-    """Score a deletion: 1 if the deleted text is neither in the hits nor in the answer, else 0.
+    """An evaluator of deletions. The value is 1 if neither the hits nor the answer contain the deleted text, else 0.
 
     The hits are the results of the item's verification query.
     """
@@ -132,7 +132,9 @@ def text_verdict(name: str, value: float | None, threshold: float, *, refused: b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityEvaluator(EvaluatorSettings):
-    """Score the cosine similarity between the embeddings of the answer and of an accepted answer.
+    """An evaluator that compares the answer with each accepted answer by their embeddings.
+
+    The value is the largest cosine similarity.
 
     A similarity below 0 counts as 0. Each verdict names the embedding model and its number of dimensions.
     """
@@ -182,7 +184,7 @@ PASSED = 93
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEvaluator(EvaluatorSettings):
-    """Score code: 1 if the answer and then the item's tests run without an error, else 0.
+    """An evaluator of code. The value is 1 if the answer and then the item's tests run without an error, else 0.
 
     The tests are Python code in the item's metadata under ``tests``.
     """

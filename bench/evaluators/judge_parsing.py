@@ -233,8 +233,9 @@ def read_object(
 ) -> tuple[Mapping[str, object] | None, str]:
     """Return (object, "") for a text that is one JSON object of the schema, or (None, reason) for any other text.
 
-    ``deciding`` is the only key that the schema requires. For an object with another form, the reason depends on the
-    value of this key.
+    ``deciding`` is the only key that the schema requires. If the object does not fit the schema, the reason is
+    ``out_of_range`` or ``no_verdict``. It is ``out_of_range`` if the key ``deciding`` must be a number and its number
+    is outside 0..1.
     """
     rest, reason = judge_text(text, finish_reason)
     if reason:

@@ -80,7 +80,10 @@ class JudgePrompt:
         temperature: float = 0.0,
         max_tokens: int = MAX_TOKENS,
     ) -> Prompt:
-        """Create the request that is sent to the judge for one item and the answer ``response``."""
+        """Create the request that is sent to the judge for one item and the answer ``response``.
+
+        ``schema`` is sent only if the prompt asks for JSON. The token limit is at least ``MAX_TOKENS``.
+        """
         return Prompt(
             messages=(ChatMessage(role="user", content=self.render(item, response, hits)),),
             max_tokens=max(max_tokens, MAX_TOKENS),

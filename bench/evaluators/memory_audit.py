@@ -82,7 +82,8 @@ class AuditEvaluator(JudgeSettings):
     def _prompts(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
         """Return one prompt for each rubric point, followed by one prompt for each memory.
 
-        All prompts have the digest of the prompt ``stored``. Then `complete_all` adds an index to each digest.
+        All prompts get the digest of the prompt ``stored``, because the verdict names only this digest. `complete_all`
+        adds an index to the digest, so that each call has an id of its own.
         """
         if not stored:
             return []
