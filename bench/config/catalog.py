@@ -178,9 +178,10 @@ class Catalog:
                 load(Source.read(entry.path), RunRequest)
 
     def name_problems(self, kind: Kind, path: Path) -> list[ConfigError]:
-        """Return an error for the name and for each alias of a config that another config has.
+        """Return an error for each name in the file ``path`` that another config uses too.
 
-        A config of the workspace can have the name of a built-in config, which it then hides.
+        The names of a config are its name and its aliases. A config of the workspace may have the name of a built-in
+        config, and then hides the built-in config. Return an empty list for a built-in config.
         """
         entry = next((one for one in self._entries[kind] if one.path.resolve() == path.resolve()), None)
         if entry is None or entry.builtin or entry.problem:

@@ -75,7 +75,7 @@ class ConfigModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _no_boolean_as_number(cls, value: object) -> object:
-        """Reject ``limit: true``, which Python would read as 1."""
+        """Reject true and false as the value of a number, such as ``limit: true``. Python would read true as 1."""
         if not isinstance(value, Mapping) or not any(isinstance(one, bool) for one in value.values()):
             return value
         found: list[InitErrorDetails] = []
@@ -91,7 +91,11 @@ class ConfigModel(BaseModel):
 
 
 def _plain_types(annotation: object) -> set[object]:
-    """Return the types of a field: every member of a union, the types of a literal's values, without ``Annotated``."""
+    """Return the types that a value of a field can have.
+
+    For a union, these are the types of all members. For a literal, these are the types of its values. ``Annotated`` is
+    ignored.
+"""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _plain_types(inner[0])

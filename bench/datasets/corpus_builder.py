@@ -55,8 +55,8 @@ def build_corpus(
     A session that is repeated in another row is added once.
 
     Raises:
-        DataError: some sessions have a date and others have none; two rows have different sessions with the same id;
-            or, with ``in_order``, the sessions of the data are not in order of their dates.
+        DataError: some sessions have a date and others have none; or two rows have different sessions with the same id.
+            With ``in_order``, also if the sessions of the data are not in order of their dates.
     """
     alone = isinstance(raw, Sequence) and len({session.place.index for session in raw}) <= 1
     joined = _SessionMerger(corpus_id, alone=alone)

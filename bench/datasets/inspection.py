@@ -346,7 +346,11 @@ class Scanner:
         )
 
     def _turn_key_hint(self, key: TreePath) -> str:
-        """Return the hint for a key that no turn has. A key of a file that the config extends is removed with null."""
+        """Return the hint for a config key that names a field which no turn has.
+
+        If the key is in a file that the config extends, the hint shows how to remove the key with null. Otherwise, the
+        hint says to correct or remove the key.
+"""
         origin = self.config.origin
         plain = all(isinstance(part, str) for part in key)
         if origin is None or not plain or origin.source_of(origin.spelt(key)) is origin.sources[0]:

@@ -141,7 +141,7 @@ class PointsEvaluator(JudgeSettings):
 class OrderEvaluator(JudgeSettings):
     """The evaluator ``order-agreement``: a judge finds the rubric's events in the answer.
 
-    The value is (tau_b + 1) / 2 * F1. Here tau_b is Kendall's tau-b of the order of the events, and F1 is the F1 of the
+    The value is (tau_b + 1) / 2 * F1. Here tau_b is Kendall's tau-b of the order of the events. F1 is the F1 of the
     events that the judge found.
     """
 

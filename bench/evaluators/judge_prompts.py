@@ -56,7 +56,7 @@ class JudgePrompt:
         """Parse the text of a judge prompt. Its placeholders must be names in ``NAMES``.
 
         Raises:
-            ConfigError: a placeholder is unknown, or the prompt asks for a number on a scale that ends above 1.
+            ConfigError: a placeholder is unknown, or the prompt asks for a score above 1 without its scale.
         """
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
         _require_readable_scale(template, text)
@@ -104,7 +104,10 @@ _SCALE = pattern(
 
 
 def _require_readable_scale(template: Template, text: str) -> None:
-    """Raise ConfigError if the prompt asks for a number that is larger than 1 without its scale, such as 1 to 5."""
+    """Raise ConfigError if the prompt asks for a score from 1 to 5, for example, without the scale in the reply.
+
+    A score alone is read as a number from 0 to 1. A reply such as ``4/5`` states its scale.
+"""
     for found in _SCALE.finditer(text):
         top = int(found["top"])
         if top > 1 and not re.search(rf"/\s*{top}\b", text) and not any(f'"{key}"' in text.lower() for key in SCALES):

@@ -37,8 +37,8 @@ RIGHT_SCHEMA = score_schema(HALVES, expected={"type": "boolean"})
 class AuditEvaluator(JudgeSettings):
     """The evaluator ``memory-audit``: a judge checks whether the right memories are stored.
 
-    The value is the F1 of two shares: the expected facts that are stored, and the memories about these facts that are
-    right.
+    The value is the F1 of two shares. The first is the share of the expected facts that are stored. The second is the
+    share of the memories about these facts that are right.
     """
 
     stored: JudgePrompt
@@ -81,6 +81,8 @@ class AuditEvaluator(JudgeSettings):
 
     def _prompts(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
         """Return one prompt for each rubric point, followed by one prompt for each memory.
+
+        Return an empty list if no memory is stored.
 
         All prompts get the digest of the prompt ``stored``, because the verdict names only this digest. `complete_all`
         adds an index to the digest, so that each call has an id of its own.

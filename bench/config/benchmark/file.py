@@ -404,9 +404,10 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
 
 
 def _load_merged(origin: ConfigOrigin, model: type[Model]) -> Model:
-    """Validate the merged files of a config. An error about a key names the first file that has the key.
+    """Validate the merged files of a config, and return them as an instance of ``model``.
 
-    A null removes a key, also if no extended file has this key. An unknown key is an error with any value.
+    A key with the value null is removed, even if no extended file has the key. An unknown key is an error, even if its
+    value is null. An error about a key names the first file that has the key.
     """
     if len(origin.sources) == 1:
         return load(origin.sources[0], model)
@@ -423,7 +424,7 @@ def _load_merged(origin: ConfigOrigin, model: type[Model]) -> Model:
 
 
 def _remove_null(tree: dict[str, object], path: TreePath) -> None:
-    """Remove a key whose value is null, if all parents of the key are maps."""
+    """Remove the key at ``path`` from ``tree`` if its value is null and all its parents are maps."""
     node: object = tree
     for key in path[:-1]:
         node = node.get(str(key)) if isinstance(node, dict) else None

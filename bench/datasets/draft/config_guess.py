@@ -248,9 +248,11 @@ def numeric_dates(value: object) -> Iterator[str]:
 
 
 def date_formats(dates: Collection[str]) -> tuple[list[str], list[str], list[str]]:
-    """Return the strptime formats of dates, a note for each order that is guessed, and a note if the order is unknown.
+    """Return (formats, guesses, open questions) for dates whose order of day and month must be guessed.
 
-    The order of day and month is known from a number above 12. If there is none, no format is returned.
+    ``formats`` are strptime formats. ``guesses`` has a note on each order that was assumed. A date with dots begins
+    with the day. For a date with slashes or hyphens, a number above 12 shows the order. If the order stays
+    unclear, these dates get no format, and the last list has a note for the user.
     """
     dotted = [text for text in dates if _DOTTED.match(text)]
     formats = [next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(text)) for text in dotted]

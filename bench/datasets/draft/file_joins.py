@@ -67,7 +67,7 @@ def _joined_name(layout: DataLayout, table: SampledFile) -> str:
 def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
     """Read relevance judgments from a file, and add them to the layout as evidence. Return False if there are none.
 
-    A row with a judgment has a question id, a document id and usually a grade, or it maps document ids to grades.
+    A row with a judgment has a question id, a document id and usually a grade. Or the row maps document ids to grades.
     """
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)

@@ -85,8 +85,8 @@ class ContextLines:
     def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
         """Return the evidence line if the name of a history field says that its passages contain the answer.
 
-        All passages of this field are then evidence. Return an empty text unless there are several history fields, and
-        exactly one of them has such a name and ids of its passages.
+        All passages of this field are then evidence, and the line names their ids. Return an empty text if there is
+        only one history field. Return an empty text too unless exactly one field has such a name and ids.
         """
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:

@@ -274,8 +274,8 @@ class QuestionGuess:
     def missing_answers(self) -> str | None:
         """Return a note on questions without an answer; None if no note is needed.
 
-        No note is needed if every question has an answer, if a field marks the unanswerable questions, or if the
-        questions have choices.
+        No note is needed if every question or no question has an answer. No note is needed either if a field marks the
+        unanswerable questions, or if the questions have choices.
         """
         found = self.answer.unanswered()
         if found is None or self.abstention or self.answer.choices() is not None:
