@@ -95,7 +95,7 @@ def _plain_types(annotation: object) -> set[object]:
 
     For a union, these are the types of all members. For a literal, these are the types of its values. ``Annotated`` is
     ignored.
-"""
+    """
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _plain_types(inner[0])

@@ -51,8 +51,8 @@ _RESERVED = re.compile(
 def require_portable(name: str) -> str:
     """Return the name unchanged.
 
-    Raises ValueError for a name that Windows does not allow. It does not allow device names such as ``CON``, and
-    names with a dot at their end.
+    Windows does not allow device names such as ``CON``, and names with a dot at their end. Raises ValueError for such a
+    name.
     """
     if _NOT_PORTABLE.fullmatch(name):
         raise ValueError(f'"{name}" cannot be a file name on every system: it is a device name, or it ends with a dot')

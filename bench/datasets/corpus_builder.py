@@ -39,7 +39,7 @@ class BuiltCorpus:
     size: int = 0
     """approximate memory in bytes, for the size limit of a cache"""
     repeated_texts: int = 0
-    """number of sessions whose text also occurs in another row; sessions with ids in the data are not counted"""
+    """number of sessions with a turn text that also occurs in another row; a session with an id does not count"""
 
 
 def build_corpus(

@@ -258,7 +258,8 @@ class ContextReader:
     def _turn_session(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
         """Return a session with one turn. The session gets the date and the id of the turn.
 
-        If the turn has its id in the field ``dialogId``, the session does not get this id. Its id is then ``name``.
+        If the turn has its id in the field ``dialogId``, the turn keeps this id. The id of the session is then
+        ``name``.
         """
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)

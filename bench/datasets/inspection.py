@@ -59,7 +59,7 @@ class DatasetCounts:
     evidence_turns: int = 0
     """number of distinct evidence turns per item, summed over all items"""
     repeated_texts: int = 0
-    """number of sessions without ids in the data whose text also occurs in another row of the corpus"""
+    """number of sessions without ids in the data, with a turn text that also occurs in another row of the corpus"""
     unfindable: int = 0
     """number of items with an evidence text that no memory contains"""
 
@@ -346,11 +346,11 @@ class Scanner:
         )
 
     def _turn_key_hint(self, key: TreePath) -> str:
-        """Return the hint for a config key that names a field which no turn has.
+        """Return the hint for a config key whose field no turn has.
 
         If the key is in a file that the config extends, the hint shows how to remove the key with null. Otherwise, the
         hint says to correct or remove the key.
-"""
+        """
         origin = self.config.origin
         plain = all(isinstance(part, str) for part in key)
         if origin is None or not plain or origin.source_of(origin.spelt(key)) is origin.sources[0]:

@@ -80,7 +80,8 @@ _MARKS: Sequence[tuple[frozenset[str], re.Pattern[str]]] = (
         ),
     ),
 )
-"""pairs of evaluators and a regular expression for gold answers with marks that these evaluators do not ignore"""
+"""(evaluators, regular expression) pairs. A gold answer that matches contains marks, and these evaluators compare the
+marks too"""
 LEAST_LEAK, LEAST_LEAKS = 4, 4
 """minimum characters of a gold answer that its question contains, and minimum number of such questions for a note"""
 LONGEST = 60

@@ -104,10 +104,10 @@ _SCALE = pattern(
 
 
 def _require_readable_scale(template: Template, text: str) -> None:
-    """Raise ConfigError if the prompt asks for a score from 1 to 5, for example, without the scale in the reply.
+    """Raise ConfigError if the prompt asks for scores above 1, such as 1 to 5, but not for the scale in the reply.
 
     A score alone is read as a number from 0 to 1. A reply such as ``4/5`` states its scale.
-"""
+    """
     for found in _SCALE.finditer(text):
         top = int(found["top"])
         if top > 1 and not re.search(rf"/\s*{top}\b", text) and not any(f'"{key}"' in text.lower() for key in SCALES):

@@ -168,8 +168,8 @@ class AnswerGuess:
     def _right_choice(self, name: str, size: int) -> str:
         """Return the config value for the right choice. ``size`` is the number of choices.
 
-        If the field ``name`` contains lists, return the path of the first element. If it contains numbers, return a
-        template that turns the number into a letter. Otherwise, return the field.
+        If the field ``name`` contains lists, return the path of the first element. If it contains numbers up to
+        ``size``, return a template that turns the number into a letter. Otherwise, return the field.
         """
         values = [one.get(name) for one in self.place.questions()]
         if any(isinstance(value, list) for value in values):
