@@ -73,7 +73,7 @@ class QuestionPlace:
     def claimed_fields(self) -> set[str | None]:
         """Return the names of the row fields that contain only questions.
 
-        The set can also contain None. It stands for no field, and callers can ignore it.
+        The set can also contain None, which names no field.
         """
         found: set[str | None] = {
             self.question() if self.child is None and not self.inside else None,
