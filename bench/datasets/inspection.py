@@ -66,9 +66,9 @@ class DatasetCounts:
     def losses(self) -> Iterator[str]:
         """Yield notes on sessions that are stored twice and on evidence texts that no memory contains."""
         if count := self.repeated_texts:
-            session = counted(count, "session(|s) (has|have) the text")
+            session = counted(count, "session(|s) (contains|contain) a text")
             yield (
-                f"{session} of a session in another row of the corpus, and all copies are ingested: make each "
+                f"{session} that another row of the corpus also has, and all copies are ingested: make each "
                 "element a session with an id (type: array, itemSchema.id), or give each row its own corpus"
             )
         if count := self.unfindable:

@@ -17,7 +17,7 @@ GROWING = [
     {"id": "1", "conv": "c", "q": "Who built it?", "a": "Ann", "talk": ["Where is it?", "In Norrvik."]},
     {"id": "2", "conv": "c", "q": "When?", "a": "1901", "talk": ["Where is it?", "In Norrvik.", "Who?", "Ann."]},
 ]
-SAME_TEXT = "1 session has the text of a session in another row of the corpus"
+SAME_TEXT = "1 session contains a text that another row of the corpus also has"
 
 
 def stored(bench: Bench, name: str) -> list[dict[str, Any]]:
