@@ -82,7 +82,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def print_error(problem: BenchError) -> None:
-    """Print an error. If stdout cannot be written, for example on a full disk, print the error on stderr."""
+    """Print an error. If stdout cannot be written, for example on a full disk, use stderr even with ``--json``."""
     console.discard_output()
     try:
         console.error(problem)

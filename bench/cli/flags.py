@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def has_value(_type: object, values: object) -> None:
-    """Refuse a flag of several values that has no value."""
+    """Raise ValueError if a flag that takes a list was given without a value."""
     if values == []:
         raise ValueError("needs a value")
 

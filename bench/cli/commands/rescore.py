@@ -155,10 +155,10 @@ def rescore(
 
 
 def _scorings_by_prompt(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Return (name, prompts) for each judge prompt that applies to all question types.
+    """Return (name, prompts) for each scoring, with one scoring per prompt that applies to all question types.
 
-    ``prompts`` contains this prompt and all prompts for single question types. If no prompt applies to all types,
-    return one pair: the name ``(own)``, and all prompts for single question types.
+    ``prompts`` is this prompt, followed by the prompts for single question types. If no prompt applies to all types,
+    there is one scoring with the name ``(own)``.
     """
     defaults: list[str] = []
     by_type: list[str] = []

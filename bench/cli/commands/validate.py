@@ -99,7 +99,10 @@ def _name(path: Path) -> str:
 
 
 def _kind_of_note(note: str, path: Path) -> str:
-    """Return the kind of a note: its text without the path of the config, the name of a variable, and details."""
+    """Return the kind of a note: the text of the note, shortened.
+
+    The path of the config, the name of an environment variable, and everything after the next colon are removed.
+    """
     return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
 
 

@@ -283,7 +283,10 @@ def _origin(view: LogView) -> str | None:
 
 
 def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> EarlierHead | Finding:
-    """Read a checkpoint file. Return a failure if the file is unreadable, or if its origin or size is wrong."""
+    """Return the size and root that a checkpoint file records.
+
+    If the file is unreadable, or its origin or size is wrong, return a failure.
+    """
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
     except OSError as error:

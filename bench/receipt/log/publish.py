@@ -108,9 +108,9 @@ def publish(
 def _publish_again(
     known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str
 ) -> PublishedEntry:
-    """Append an entry that a published receipt replaces the receipt ``supersedes``.
+    """Record in the log that the published receipt ``known`` replaces the receipt ``supersedes``.
 
-    Do nothing if the log already has such an entry.
+    Do nothing if the log already records this.
     """
     folder = ring.workspace / PUBLISHED
     superseded = {(entry.old, entry.new) for entry in read_log(folder).of(ReceiptSuperseded)}

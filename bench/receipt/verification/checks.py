@@ -159,9 +159,10 @@ def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], ReceiptScore]:
-    """Return (how duplicates are counted, k) -> score, for the metrics whose base names are in ``bases``.
+    """Return (option ``duplicates`` of the metric, k) -> score, for the metrics whose base names are in ``bases``.
 
-    ``uncut`` is the k of metrics without a k in their name. If it is None, these metrics are left out.
+    The option tells how the metric counts duplicate hits; "" = not stated. ``uncut`` is the k of metrics without a k in
+    their name. If it is None, these metrics are left out.
     """
     found = {}
     for name, score in body.scores.deterministic.items():
@@ -175,7 +176,7 @@ def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dic
 def _comparable(one: ReceiptScore, other: ReceiptScore) -> bool:
     """Return True if both scores have the same number of items and the same aggregate.
 
-    Return False if this aggregate has the name ``other``.
+    Scores with the aggregate ``other`` are never comparable.
     """
     return one.n == other.n and one.aggregate == other.aggregate != "other"
 
@@ -353,7 +354,10 @@ def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
 
 
 def _missing_files(digests: Mapping[str, str], dataset: Path) -> list[str]:
-    """Return the names of all data files whose SHA-256 is neither that of ``dataset`` nor of a file in this folder."""
+    """Return the names of the data files that were not found by their SHA-256.
+
+    ``digests`` is file name -> SHA-256. ``dataset`` is the file or the folder in which these files are searched for.
+    """
     paths = sorted(path for path in dataset.rglob("*") if path.is_file()) if dataset.is_dir() else [dataset]
     missing = set(digests.values())
     for path in paths:

@@ -63,8 +63,8 @@ class RecomputedTally:
         """Return the score, and the score in which failed and pending items count as 0.
 
         ``aggregate`` is ``mean``, ``macro:NAME`` or ``other``. For ``macro:NAME``, such as ``macro:question_type``, the
-        score is first averaged per question type, and then over the question types. For ``other``, both results are
-        None.
+        score is first averaged per question type, and then over the question types. Pending items have no label, so they
+        count only in a ``mean``. For ``other``, both results are None.
         """
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
@@ -157,7 +157,10 @@ class MetricDefinition:
 
 
 def read_definition(text: str) -> MetricDefinition:
-    """Parse a metric id ``BASE[@K]/VERSION``. If the id has another form, the whole id becomes the base."""
+    """Parse a metric id of the form ``BASE@K[NAME=VALUE,...]/VERSION``, in which k and the options can be missing.
+
+    If the id has another form, the whole id becomes the base.
+    """
     match = _DEFINITION.fullmatch(text)
     if match is None:
         return MetricDefinition(base=text, k=None, options={}, version="")
@@ -289,7 +292,7 @@ class Recomputation:
     def findings(self) -> Iterator[Finding]:
         """Yield a failure for each total that differs from the rows, or one ``ok`` if all agree.
 
-        Then yield findings that name the metrics and costs that were not recomputed.
+        Then yield findings that name the metrics, intervals and costs that were not recomputed.
         """
         faults = list(self._faults())
         yield from faults or [ok("recompute", "every total was recomputed from the rows")]
