@@ -249,9 +249,9 @@ def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tup
 
 
 def _explained_position(columns: Sequence[Measure]) -> int | None:
-    """Return the position of the first metric whose rows store why a value is missing; None if no metric has such rows.
+    """Return the position of the first metric for which the journal stores why a value is missing.
 
-    All such metrics have no value for the same items, so the first metric is enough.
+    Return None if there is no such metric. All such metrics have no value for the same items, so the first is enough.
     """
     return next((place for place, column in enumerate(columns) if column.explained_by_rows), None)
 

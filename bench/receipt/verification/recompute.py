@@ -63,8 +63,8 @@ class RecomputedTally:
         """Return the score, and the score in which failed and pending items count as 0.
 
         ``aggregate`` is ``mean``, ``macro:NAME`` or ``other``. For ``macro:NAME``, such as ``macro:question_type``, the
-        score is first averaged per question type, and then over the question types. Pending items have no label, so they
-        count only in a ``mean``. For ``other``, both results are None.
+        score is first averaged per question type, and then over the question types. Pending items have no label, so
+        they count only in a ``mean``. For ``other``, both results are None.
         """
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)

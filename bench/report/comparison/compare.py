@@ -137,7 +137,7 @@ def _rows(
 
 
 def _secondary_family(measure: Measure) -> str:
-    """Return the group in which a p value of ``measure`` is corrected. ``measure`` is not a headline metric."""
+    """Return the correction group of the rows of ``measure`` that are not headline rows: exploratory or percentiles."""
     return EXPLORATORY if has_item_differences(measure) else PERCENTILES
 
 

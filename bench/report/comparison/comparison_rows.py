@@ -161,7 +161,8 @@ def _p_values_text(row: ComparisonRow) -> str:
 def _undetected_text(row: ComparisonRow) -> str:
     """Explain why no difference was detected.
 
-    The text reports too few items, or the smallest difference that could have been detected.
+    The text reports that there are too few items, that all differences are equal, or the smallest difference that would
+    be detected. It is empty if none of these is known.
     """
     if not row.can_be_decided:
         size = sample_size(row)
