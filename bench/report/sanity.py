@@ -219,7 +219,10 @@ Result = tuple[EndedItem, tuple[object, ...]]
 
 
 async def _search_results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
-    """Return the items with the ids of their hits. The text of a hit is used if the hit has no id."""
+    """Return (item, ids of its hits). If the hits of an item have no ids, return their texts instead of the ids.
+
+    Items without hits are left out.
+    """
     ids = [(one, _retrieved(one)) for one in found]
     bare = {one.phases[Phase.SEARCH].last.entry: one for one, slots in ids if not slots and Phase.SEARCH in one.phases}
     texts = []

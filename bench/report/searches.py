@@ -198,11 +198,11 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
 
 
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
-    """Yield one tuple about the corpora with too few memories; yield nothing if there is no such corpus.
+    """Compare two numbers that a probe measured in each corpus, such as ``found`` and ``looked``.
 
-    The tuple is (corpora with too few memories, checked corpora, sum of ``had``, sum of ``whole``). ``had`` and
-    ``whole`` are names of two numbers that a probe measured in a corpus, such as ``found`` and ``looked``. A corpus has
-    too few memories if ``had`` is below ``whole``. The sums are over the corpora with too few memories.
+    ``had`` and ``whole`` are the names of the numbers. A corpus is short if ``had`` is below ``whole``. If at least one
+    corpus is short, yield one tuple: (number of short corpora, number of checked corpora, sum of ``had``, sum of
+    ``whole``). The sums are over the short corpora. If no corpus is short, yield nothing.
     """
     counts = [
         (int(str(probe.data[had])), int(str(probe.data[whole])))

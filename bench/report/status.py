@@ -97,7 +97,7 @@ async def _eta_s(
 ) -> float | None:
     """Estimate the seconds until the slowest job is done, at the speed since the run was started or last resumed.
 
-    The result is None if no item of some unfinished job has ended since then.
+    Return None if every job is done, or if an unfinished job has no item that ended since then.
     """
     since = max((one.at for one in reader.resumes), default=reader.meta.created_at)
     elapsed_s = max(0.0, (heartbeat_at - since).total_seconds()) if heartbeat_at else 0.0

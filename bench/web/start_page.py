@@ -60,7 +60,7 @@ def form_choices(site: Site) -> Json:
 
 
 class PlannedRun(NamedTuple):
-    """A plan with its estimated cost and time."""
+    """A plan with its estimated cost and time, and the names of required variables that are not set."""
 
     plan: Plan
     estimate: Estimate

@@ -65,8 +65,8 @@ class ComparisonTarget:
 async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benchmark: str | None) -> list[list[Side]]:
     """Load the jobs that the targets name. Return one group per benchmark, with one job per target.
 
-    A benchmark is left out if a target has no job of it. If the targets have no common benchmark, the result is one group
-    with the first job of each target. The check of comparability then refuses this group.
+    A benchmark is left out if a target has no job of it. If the targets have no common benchmark, the result is one
+    group with the first job of each target. The check of comparability then refuses this group.
 
     Raises:
         UsageError: a target names no job, or several jobs of one benchmark.

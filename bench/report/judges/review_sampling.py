@@ -51,7 +51,7 @@ def weight_of(stratum: str) -> float:
 
 
 async def draw_sample(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
-    """Draw n answers at random, from each group of answers with similar verdicts (stratum).
+    """Draw ``n`` answers at random. They are spread over the strata, which are groups of answers with similar verdicts.
 
     If the seed is equal, a larger sample contains all answers of a smaller sample.
     """

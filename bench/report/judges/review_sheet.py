@@ -49,8 +49,8 @@ class ReviewSheet:
     def pending(self, after: str | None = None) -> SheetEntry | None:
         """Return the next entry without a label; None if every entry has a label.
 
-        The search starts after the entry with the id ``after``. If ``after`` is None, the search starts at the first
-        entry.
+        The search starts after the entry with the id ``after``, and continues at the first entry. If ``after`` is None,
+        the search starts at the first entry.
         """
         names = list(self.entries)
         start = names.index(after) + 1 if after is not None and after in self.entries else 0

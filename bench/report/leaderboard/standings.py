@@ -479,7 +479,10 @@ def _value(one: Standing) -> str:
 
 
 def _proof(first: Standing, second: Standing) -> str:
-    """Return a text with the command that tests whether the lead of the first row may be chance."""
+    """Return a text with the command that tests whether the lead of the first row may be chance.
+
+    If the rows are means over several benchmarks, the text says that such means are not tested.
+    """
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
     return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tests the difference"
