@@ -148,7 +148,10 @@ def forest_chart(pair: ComparedPair) -> RowChart | None:
 
 
 def _is_share(row: ComparedRow) -> bool:
-    """Return True if both values are shares (0 to 1). Times and money would need another scale."""
+    """Return True if both values are between 0 and 1, and the row does not compare percentiles.
+
+    Times and money would need another scale.
+    """
     return row["family"] != "percentiles" and max(abs(row["a"] or 0), abs(row["b"] or 0)) <= 1
 
 

@@ -401,10 +401,10 @@ def _value_with_interval(one: Headline) -> str:
 
 
 def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> list[str]:
-    """Return [a sentence that compares the best job with two control providers: no-memory and oracle].
+    """Return one sentence that compares the best job with two control providers: no-memory and oracle.
 
     The sentence says which part of the gap between no-memory and oracle the best job closes. Return [] if one of these
-    three jobs has no value, or if oracle is not above no-memory.
+    three jobs is missing or has no value, or if oracle is not above no-memory.
     """
     values = {row["provider"]: row["headline"]["value"] for row in rows if row["headline"] and row["bound"]}
     floor, ceiling = values.get("no-memory"), values.get("oracle")
@@ -418,7 +418,7 @@ def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow
 
 
 def _loss_sentences(row: ReportRow) -> list[str]:
-    """Return [a sentence on the two most frequent causes of a job's lost items], or [] if no item is lost."""
+    """Return one sentence on the two most frequent causes of a job's lost items; [] if no item is lost."""
     lost = [one for one in row["losses"] or [] if one["name"] not in ("right", "pending")]
     total = sum(one["count"] for one in lost)
     if not total:
