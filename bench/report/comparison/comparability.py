@@ -62,7 +62,10 @@ class Comparability:
 
     @property
     def by_design(self) -> tuple[ComparabilityCheck, ...]:
-        """The settings that differ because they are the subject of the comparison, such as the provider."""
+        """The settings that differ without making the comparison unfair, such as the provider.
+
+        Concurrency and rate limits are not included (see ``load``).
+        """
         return tuple(check for check in self._harmless if check.name not in LOAD_SETTINGS)
 
     @property
@@ -127,7 +130,7 @@ def _checks(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[ComparabilityC
 
 
 def _compares_models(a: Side, b: Side) -> bool:
-    """Return True if both sides have the same provider and the user named both answering models.
+    """Return True if both sides have the same provider and configs, and the user named both answering models.
 
     The models are then the subject of the comparison.
     """

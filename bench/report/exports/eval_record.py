@@ -166,7 +166,10 @@ class EvalRecord:
         }
 
     def _instance(self, row: ExportedRow) -> Json | None:
-        """Return an item as an instance of the format; None if the headline metric has no value for the item."""
+        """Return an item as an instance of the format.
+
+        Return None if the item failed, or if the headline metric has no value for the item.
+        """
         value = row["metrics"].get(self.headline.metric)
         if value is None or row["error"] is not None:
             return None
