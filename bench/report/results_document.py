@@ -25,7 +25,7 @@ ROLES = ("answering", "judge", "embedding", "provider")
 class MetricDocument(TypedDict):
     """The value of one metric.
 
-    Only metrics of money and tokens have the keys ``unit``, ``n_unknown`` and ``estimated``.
+    Only metrics with a unit, such as times, money and tokens, have the keys ``unit``, ``n_unknown`` and ``estimated``.
     """
 
     definition: str
@@ -193,7 +193,7 @@ def _build(job: JobReport) -> SharedBuild:
 def metric_json(one: Measurement) -> MetricDocument:
     """Return one measurement as JSON.
 
-    For money and tokens, the JSON includes the method of counting.
+    If the metric has a unit, the JSON also has the unit and the method of counting.
     """
     found: MetricDocument = {
         "definition": one.definition,

@@ -162,14 +162,21 @@ def flag_notes(counts: HitCounts) -> list[str]:
 
 
 def _response_texts(counts: HitCounts, flag: str) -> str:
-    """Return the most frequent texts in the service's responses to searches with this flag."""
+    """Return the most frequent texts in the service's responses to searches with this flag.
+
+    The result is "" for a flag for which no texts are stored.
+    """
     texts, hits = {NO_HITS: (counts.replies, "without hits "), WARNED: (counts.warnings, "")}.get(flag, ({}, ""))
     shown = list(texts.items())[:SHOWN_REPLIES]
     return "".join(f"; {counted(count, 'response(|s)')} {hits}contained {text}" for text, count in shown)
 
 
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
-    """Return notes on sample memories that a search after the ingest did not find."""
+    """Return notes on stored memories that seem to be lost.
+
+    These are sample memories that a search after the ingest did not find, memories that the service does not count, and
+    memories that got no id of their own.
+    """
     return [
         *(
             f"in {partly} of {counted(corpora, 'corp(us|ora)')}, only {found} of "
