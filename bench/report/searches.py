@@ -174,8 +174,8 @@ def _response_texts(counts: HitCounts, flag: str) -> str:
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
     """Return notes on stored memories that seem to be lost.
 
-    These are sample memories that a search after the ingest did not find, memories that the service does not count, and
-    memories that got no id of their own.
+    Sample memories are lost if a search after the ingest does not find them. Other memories are lost if the service
+    does not count them, or gives them no id of their own.
     """
     return [
         *(

@@ -72,7 +72,10 @@ def _allow_null(block: dict[str, Any]) -> None:
 
 
 def _allow_flag_syntax(keys: dict[str, dict[str, Any]]) -> None:
-    """In the schema of a run file, allow texts for mappings, in the syntax of the command line."""
+    """In the schema of a run file, also allow a text ``NAME=VALUE``, or a list of such texts, in place of a mapping.
+
+    This is the syntax of the command line.
+    """
     text: dict[str, Any] = {"type": "string"}
     ways = [text, {"type": "array", "items": text}]
     for name in PAIRS:

@@ -56,7 +56,7 @@ def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
 def _rate_limits(stored: object, provider: str) -> dict[str, str]:
     """Return endpoint -> rate limit, without the provider's name in the keys.
 
-    So equal limits of two providers are equal here.
+    So two providers with equal limits get equal results.
     """
     plain = provider.partition("@")[0]
     found = {}

@@ -137,8 +137,8 @@ class Panel:
     def majority(self) -> tuple[float | None, Interval | None, int, int]:
         """Return (share that the majority calls right, its interval, number of decided answers, number of ties).
 
-        An answer is decided unless as many cells call it right as wrong, which is a tie. Only decided answers count in
-        the share.
+        A tie is an answer that as many cells call right as wrong. An answer is decided if right and wrong have
+        different numbers of votes. Only decided answers count in the share.
         """
         votes = {key: self.votes(key) for key in sorted(self.types)}
         decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}

@@ -73,7 +73,7 @@ async def grid_document(
     provider: str | None = None,
     chosen_units: Sequence[Unit] | None = None,
 ) -> tuple[ItemGrid, int]:
-    """Return a page of the table of items, and the number of ``chosen_units`` that were read for the page.
+    """Return a page of the table of items, and how many of ``chosen_units`` were read to fill the page.
 
     ``provider`` restricts the page to the jobs of this provider. ``chosen_units`` are items that the caller has
     selected. All of them are shown; with ``wanted.text``, only the first ``limit`` items that contain this text.
