@@ -207,9 +207,9 @@ def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
     """Compare two numbers that a probe measured in each corpus, such as ``found`` and ``looked``.
 
-    ``had`` and ``whole`` are the names of the numbers. A corpus is short if ``had`` is below ``whole``. If at least one
-    corpus is short, yield one tuple: (number of short corpora, number of checked corpora, sum of ``had``, sum of
-    ``whole``). The sums are over the short corpora. If no corpus is short, yield nothing.
+    ``had`` and ``whole`` are the names of the numbers. A corpus is short if ``had`` is below ``whole``. If no corpus is
+    short, yield nothing. Otherwise yield one tuple: (short corpora, checked corpora, sum of ``had``, sum of ``whole``).
+    The sums are over the short corpora.
     """
     counts = [
         (int(str(probe.data[had])), int(str(probe.data[whole])))

@@ -403,8 +403,8 @@ def _value_with_interval(one: Headline) -> str:
 def _closed_gap(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> list[str]:
     """Return one sentence that compares the best job with two control providers: no-memory and oracle.
 
-    The sentence says which part of the gap between no-memory and oracle the best job closes. Return [] if one of these
-    three jobs is missing or has no value, or if oracle is not above no-memory.
+    The sentence says which part of the gap between no-memory and oracle the best job closes. Return [] if the value of
+    one of the three jobs is missing, or if oracle is not above no-memory.
     """
     values = {row["provider"]: row["headline"]["value"] for row in rows if row["headline"] and row["bound"]}
     floor, ceiling = values.get("no-memory"), values.get("oracle")

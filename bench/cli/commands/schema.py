@@ -72,7 +72,7 @@ def _allow_null(block: dict[str, Any]) -> None:
 
 
 def _allow_flag_syntax(keys: dict[str, dict[str, Any]]) -> None:
-    """In the schema of a run file, also allow a text ``NAME=VALUE``, or a list of such texts, in place of a mapping.
+    """In the schema of a run file, allow a text ``NAME=VALUE`` or a list of such texts instead of a mapping.
 
     This is the syntax of the command line.
     """

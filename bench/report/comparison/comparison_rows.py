@@ -161,8 +161,8 @@ def _p_values_text(row: ComparisonRow) -> str:
 def _undetected_text(row: ComparisonRow) -> str:
     """Explain why no difference was detected.
 
-    The text reports that there are too few items, that all differences are equal, or the smallest difference that would
-    be detected. It is empty if none of these is known.
+    The reason is too few items, or the same difference in all items. Otherwise, the text has the smallest difference
+    that would be detected. It is "" if this difference is not known.
     """
     if not row.can_be_decided:
         size = sample_size(row)

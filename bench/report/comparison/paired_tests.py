@@ -243,8 +243,8 @@ def headline_metrics(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence
     """Return the metrics among ``names`` that answer the question of the comparison.
 
     If the user asked for metrics (``wanted``), return all ``names``. Otherwise, return only the first metric that both
-    sides can compare, or the first of ``names`` if there is no such metric. Sides with answers can compare an answer
-    metric, even if no answer was scored. Any other metric needs a value on both sides.
+    sides can compare. If there is no such metric, return the first of ``names``. Sides with answers can compare an
+    answer metric, even if no answer was scored. Any other metric needs a value on both sides.
     """
     if wanted:
         return list(names)
