@@ -199,7 +199,7 @@ def _admit_signature(signature: JSON) -> None:
 
 
 def _refuse_other_definitions(receipt: Receipt) -> None:
-    """Raise SchemaMismatch if the definition of a score differs from the definition in ``metrics``.
+    """Raise SchemaMismatch if a metric is listed twice in ``metrics``, or if a score has another definition than there.
 
     The config digest covers ``metrics`` but not the scores.
     """

@@ -274,7 +274,7 @@ class JobTotals:
         return self.job.record.n_repeats - sum(self.states.values())
 
     def counts(self) -> schema_results.ReceiptCounts:
-        """Return the number of rows in each state."""
+        """Return the section ``counts``: numbers of rows by state and by kind of error, and the number of retries."""
         scored = sum(self.states[state] for state in SCORED_STATES)
         return schema_results.ReceiptCounts(
             planned=self.job.record.n_repeats,
