@@ -184,10 +184,10 @@ CHOICE = {
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    """Return the ``define`` function of a metric: it takes parameters and returns the name in the definition.
+    """Return the function that names a metric in its definition id, such as ``accuracy`` or ``accuracy.llm_judge``.
 
-    The name is ``NAME.EVALUATOR`` if the parameter ``method`` is set, otherwise ``NAME``. All spellings of a method
-    give the same name.
+    The parameter ``method`` names the evaluator after the dot. Without ``method``, the result is ``name`` alone. All
+    spellings of a method give the same result.
     """
 
     def define(params: Params) -> str:
