@@ -273,9 +273,10 @@ class _SignPatterns:
         return totals
 
     def share(self, reached: int) -> float:
-        """Return the p value if ``reached`` patterns give at least the observed statistic.
+        """Return the p value: the share of patterns whose statistic is at least the observed one.
 
-        In a sample of patterns, the observed pattern itself is counted too.
+        ``reached`` is the number of these patterns. If the patterns are a random sample, the observed pattern counts as
+        one more.
         """
         return reached / self.patterns if self._exact else (1 + reached) / (1 + self.patterns)
 
