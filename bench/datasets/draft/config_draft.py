@@ -168,10 +168,10 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return the value of the key ``file`` of a ``data.with`` step, as written in the config.
+    """Return ``name``, the key ``file`` of a ``data.with`` step, in a form that also fits absolute paths.
 
-    A template that reads the first folder of ``$file`` is changed to read the folder of the file. So it works for
-    absolute paths too. Any other name is returned unchanged.
+    In a template, ``^[^/]+`` (the first folder of a path) becomes a pattern for the last folder. Any other name is
+    returned unchanged.
     """
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
