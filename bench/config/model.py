@@ -252,5 +252,5 @@ def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
             yield ConfigError(
                 f'missing field "{key}"',
                 where=where,
-                hint=f"add {key}: a file for a new prefix needs this field",
+                hint=f"add {key}: every file needs this field, except one with the name of a built-in endpoint",
             )

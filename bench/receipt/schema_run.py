@@ -90,7 +90,7 @@ class ReceiptShard(ClosedModel):
     def _in_order(self) -> Self:
         if self.index > self.of or self.from_ > self.to:
             raise ValueError(
-                f"expected index <= of and from <= to, got {self.index} of {self.of}, {self.from_} to {self.to}"
+                f'expected "index" <= "of" and "from" <= "to", got {self.index} of {self.of}, {self.from_} to {self.to}'
             )
         return self
 

@@ -62,11 +62,11 @@ def test_a_model_file_may_extend_a_known_prefix(tmp_path: Path, name: str) -> No
             [
                 (
                     'mine.yaml:1:1: missing field "dialect"',
-                    "add dialect: a file for a new prefix needs this field",
+                    "add dialect: every file needs this field, except one with the name of a built-in endpoint",
                 ),
                 (
                     'mine.yaml:1:1: missing field "base_url"',
-                    "add base_url: a file for a new prefix needs this field",
+                    "add base_url: every file needs this field, except one with the name of a built-in endpoint",
                 ),
             ],
         ),

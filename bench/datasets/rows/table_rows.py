@@ -3,9 +3,10 @@
 Example::
 
     columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
-    for row in table_rows(file, "data.csv", names): row.values["asked"] is EMPTY
+    for row in table_rows(file, "data.csv", names):
+        row.values["asked"] is EMPTY                        # True if this cell is empty
 
-An empty cell is read as an empty text. `without_empty_cells` removes the empty cells of a row.
+`EMPTY` is an empty text of its own type. `without_empty_cells` removes the empty cells of a row.
 """
 
 from __future__ import annotations
