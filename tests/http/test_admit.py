@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import anyio
 import pytest
 
@@ -56,11 +58,13 @@ async def test_a_canceled_admitted_call_counts_as_paid_and_frees_its_slot() -> N
 
 async def test_admit_respects_the_rates_of_the_run() -> None:
     async with Http(rates={"store": Limits(rps=50, burst=1)}) as http:
+        started = time.perf_counter()
         with recording() as calls:
             for _ in range(4):
                 async with http.admit(SQL, "SELECT"):
                     pass
-    assert sum(call.limiter_us for call in calls) > 40_000
+    assert time.perf_counter() - started > 0.045, "a late start may catch up half of the 20 ms between two calls"
+    assert any(call.limiter_us for call in calls)
 
 
 async def test_auto_concurrency_grows_while_admitted_calls_succeed() -> None:
