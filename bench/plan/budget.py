@@ -38,7 +38,7 @@ def require_prices(plan: Plan) -> None:
         raise UsageError(
             f"--max-cost {plan.request.max_cost:g} cannot stop this run, "
             f"because the price of {', '.join(unpriced)} is unknown",
-            hint=f"set prices in the run file: {_example(unpriced[0])}, or remove --max-cost",
+            hint=f'add "{_prices_of(unpriced[0])}" to the run file, or remove --max-cost',
         )
 
 
@@ -55,7 +55,7 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     whose = ", ".join(unpriced)
     return (
         f"--max-cost {request.max_cost:g} does not count calls of {whose}, whose price is unknown "
-        f"(set prices in the run file: {_example(unpriced[0])})"
+        f'(add "{_prices_of(unpriced[0])}" to the run file)'
     )
 
 
@@ -75,7 +75,7 @@ def other_address_notes(
             yield (
                 f"{name} is called at {redact(hide_secrets(address))}: its cost is computed with the prices of "
                 f"{name.partition('/')[0]} "
-                f"(set other prices in the run file: {_example(name)})"
+                f'(for other prices, add "{_prices_of(name)}" to the run file)'
             )
 
 
@@ -99,5 +99,6 @@ def _token_cost(name: str, request: RunRequest) -> Decimal | None:
     return cost(ONE_TOKEN, provider=prefix, model=model, at=datetime.now(UTC), prices=request.token_prices)
 
 
-def _example(name: str) -> str:
-    return f"{{{name}: {{input: USD, output: USD}}}}" if "/" in name else f"{{{name}: {{add: USD, search: USD}}}}"
+def _prices_of(name: str) -> str:
+    """Return the key of a run file with which a user states the prices of a model or provider."""
+    return f"prices: {{{name}: {{{'input: USD, output: USD' if '/' in name else 'add: USD, search: USD'}}}}}"

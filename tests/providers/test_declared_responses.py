@@ -402,7 +402,7 @@ async def test_partial_failures_are_matched_by_id() -> None:
         assert set(got.ids) == {"m1"}
         assert play.space.captures["$sent"] == ["m1"]
     async with playing(changes, {"POST /add": {"r": [{"id": "??", "status": "failed"}]}}) as play:
-        with pytest.raises(MappingError, match="a refused memory has an id that was not sent"):
+        with pytest.raises(MappingError, match="the response refuses a memory with an id that was never sent"):
             await play.add("a", "b")
 
 

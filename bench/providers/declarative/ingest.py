@@ -106,7 +106,9 @@ class PartialFailures:
             ids = as_ids(next(iter(self.id.all(row)), None))
             memory_id = known.get(ids[0]) if ids else None
             if memory_id is None:
-                raise answer.error(self.items, f"a refused memory has an id that was not sent: {compact(row)[:100]}")
+                raise answer.error(
+                    self.items, f"the response refuses a memory with an id that was never sent: {compact(row)[:100]}"
+                )
             reasons = self.message.all(row) if self.message else []
             refused[memory_id] = compact(reasons[0]) if reasons else "refused; the service gave no reason"
         return refused

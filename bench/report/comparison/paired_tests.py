@@ -223,7 +223,7 @@ def _resolve_metric(name: str, side: Side, shared: Sequence[str]) -> str:
     if not can_be_paired(side.measures[found]):
         raise UsageError(
             f"the metric {name} has no value per item, so items cannot be paired",
-            hint="compare a metric with a value per item",
+            hint="choose a metric that has one value per item",
         )
     return found
 
