@@ -311,8 +311,7 @@ class EvidenceFields(ConfigModel):
     """path of the sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
     """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
-    ``ranges``: ids that end with numbers and ranges, such as ``x/1, 3-4`` for x/1, x/3 and x/4;
-    ``position``: ``SESSION#N``, N from 0"""
+    ``ranges``: ids such as ``x/1, 3-4`` for x/1, x/3 and x/4; ``position``: ``SESSION#N``, N from 0"""
     reference: FieldValue | None = None
     """template that makes an evidence id from each object at the evidence path"""
     grade: FieldValue | None = None
