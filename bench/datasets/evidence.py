@@ -80,7 +80,7 @@ class EvidenceLookup:
             return known or name
         return self.renamed_ids.get((ANY_ROW, name), name)
 
-    def flagged(self, row: int) -> set[str]:
+    def flagged_turns(self, row: int) -> set[str]:
         """Return the ids of the row's turns that the data marks as evidence.
 
         If the row has no history, the marked turns of the whole corpus are returned.
@@ -94,7 +94,7 @@ class EvidenceRule:
 
     parser: Parser
     configured: bool
-    flagged: bool
+    has_flags: bool
     """true if the data marks turns as evidence with a flag"""
     turn_level: bool
     """true if each evidence session must have an evidence turn"""
@@ -112,7 +112,7 @@ class EvidenceRule:
         return cls(
             parser=fields.parser,
             configured=config.has_evidence,
-            flagged=flagged,
+            has_flags=flagged,
             turn_level=flagged or both or (fields.parser in ("dialog_refs", "exact_text") and config.has_evidence),
             has_references=nested or fields.session_ids_field is not None or fields.turn_ids_field is not None,
             roles_removed=bool(config.ingestion.preprocessing.remove_roles),
@@ -125,8 +125,8 @@ class EvidenceRule:
         flags: set[str] = set()
         grades: dict[str, float] = {}
         sessions, turns = self._resolved_references(item, lookup, flags, grades)
-        if self.flagged:
-            flagged = lookup.flagged(item.place.index)
+        if self.has_flags:
+            flagged = lookup.flagged_turns(item.place.index)
             meant = {turn for turn in flagged if not sessions or lookup.turns[turn] in sessions}
             turns |= meant - lookup.blank
             flags |= {UNRESOLVED} if meant & lookup.blank else set()
@@ -172,7 +172,7 @@ class EvidenceRule:
             known_turn = known in lookup.turns and known not in lookup.blank
             if not known_turn and (known not in lookup.sessions or known in lookup.empty):
                 return reference
-        flagged = lookup.flagged(item.place.index) if self.flagged else set()
+        flagged = lookup.flagged_turns(item.place.index) if self.has_flags else set()
         return next(iter(sorted(flagged & lookup.blank)), "")
 
     def later_evidence(self, evidence: Evidence, question_date: datetime, lookup: EvidenceLookup) -> str:

@@ -207,10 +207,10 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
         return
     found = changes(meta.identity, plan.identity)
     text = f"the plan differs from the one that run {meta.run_id} was started with"
-    raise IdentityError(text, changes=found, hint=_put_back(meta, found))
+    raise IdentityError(text, changes=found, hint=_difference_hint(meta, found))
 
 
-def _put_back(meta: RunMeta, found: Sequence[tuple[str, str, str]]) -> str | None:
+def _difference_hint(meta: RunMeta, found: Sequence[tuple[str, str, str]]) -> str | None:
     """Return a hint if the differences between two plans have a known cause; otherwise None.
 
     Known causes: this version shares builds between jobs, and the version that started the run did not; the rule of an

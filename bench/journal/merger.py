@@ -37,7 +37,7 @@ from bench.journal.queries import read_holder, read_meta, run_meta
 from bench.journal.rows import RunMeta, RunState, wall
 from bench.journal.sql import blocks
 from bench.model import Phase
-from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, merged_jobs
+from bench.plan.job_record import EXTRA_KEY, merged_jobs, selects_per_range
 from bench.plan.ranges import Range, Ranges, count_covered, gaps_of, union_of
 from bench.untyped_values import Json
 
@@ -183,7 +183,7 @@ def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
     """Return the metadata with changed flags, so that a resume selects the items of all sources."""
     request = {name: value for name, value in meta.request.items() if name not in _RANGE}
     parts = meta.ranges
-    if cuts_inside_range(request):
+    if selects_per_range(request):
         everything = ((1, meta.total),)
         apart = [selected_from(source.meta) or source.meta.ranges or everything for source in sources]
         parts = tuple(sorted({part for ranges in apart for part in ranges}))

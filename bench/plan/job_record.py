@@ -329,7 +329,7 @@ def dump_jobs(jobs: Sequence[JobRecord]) -> list[Json]:
     return found
 
 
-def cuts_inside_range(names: Container[str]) -> bool:
+def selects_per_range(names: Container[str]) -> bool:
     """Return True if ``names`` contains sample or limit.
 
     Both flags select items separately in each range of the run.
@@ -355,7 +355,7 @@ def merged_jobs(
 
 def _merged_job(found: Sequence[JobRecord], shared: Mapping[tuple[str, Phase], int]) -> JobRecord:
     first = found[0]
-    if not cuts_inside_range(first.selection):
+    if not selects_per_range(first.selection):
         return replace(first, n_selected=first.n_whole, selected_types=first.whole_types)
     twice = max(shared.get((first.key, Phase.EVALUATE), 0), shared.get((first.lane, Phase.SEARCH), 0))
     types = Counter[str]()

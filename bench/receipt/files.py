@@ -6,7 +6,7 @@ committed.
 Example::
 
     write_atomically(Path("keys/trusted.json"), data)
-    with errors_name(path): path.with_name("draft").write_bytes(data)     # OSError: ... 'keys/trusted.json'
+    with name_in_errors(path): path.with_name("draft").write_bytes(data)     # OSError: ... 'keys/trusted.json'
     in_work_tree(folder), is_ignored(private, folder)
     uncommitted(workspace, (Path("keys"),))      # paths that are not committed
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 
 
 @contextmanager
-def errors_name(path: Path) -> Iterator[None]:
+def name_in_errors(path: Path) -> Iterator[None]:
     """Make every OSError in the ``with`` block name ``path`` instead of a temporary file."""
     try:
         yield
@@ -38,7 +38,7 @@ def error_naming(error: OSError, path: Path) -> OSError:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file atomically: even after a power failure, the file has the old or the new content."""
-    with errors_name(path):
+    with name_in_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         draft = Path(name)

@@ -44,7 +44,7 @@ from bench.receipt.base_model import (
     Text,
     validate,
 )
-from bench.receipt.files import error_naming, errors_name
+from bench.receipt.files import error_naming, name_in_errors
 from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.schema import PerQuery
 from bench.receipt.schema_results import State
@@ -181,7 +181,7 @@ class ItemsWriter:
         self._places: list[tuple[bytes, int, int, int, bytes]] = []
 
     def __enter__(self) -> Self:
-        with errors_name(self.path):
+        with name_in_errors(self.path):
             self._spool: BinaryIO = tempfile.TemporaryFile(dir=self.path.parent)
         return self
 
@@ -198,7 +198,7 @@ class ItemsWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with errors_name(self.path), self._spool:
+        with name_in_errors(self.path), self._spool:
             if kind is None:
                 self.per_query = self._write()
 

@@ -326,7 +326,7 @@ def job_texts(jobs: Sequence[JobReport]) -> list[str]:
     roles = [
         role
         for role in ("embedding", "answering", "judge")
-        if len({getattr(job.record.models, role) for job in jobs if not _keyless(job, role)}) > 1
+        if len({getattr(job.record.models, role) for job in jobs if not _has_no_embedding_model(job, role)}) > 1
     ]
     return [
         " / ".join([job.record.provider, *(str(getattr(job.record.models, role) or "none") for role in roles)])
@@ -334,7 +334,7 @@ def job_texts(jobs: Sequence[JobReport]) -> list[str]:
     ]
 
 
-def _keyless(job: JobReport, role: str) -> bool:
+def _has_no_embedding_model(job: JobReport, role: str) -> bool:
     """Return True if ``role`` is embedding and the job has no embedding model.
 
     Such a job is left out when the embedding models of several jobs are compared."""

@@ -17,11 +17,11 @@ from bench.plan.job_record import (
     JobRecord,
     ModelNames,
     OverlayRecord,
-    cuts_inside_range,
     dump_jobs,
     merged_jobs,
     read_jobs,
     records,
+    selects_per_range,
 )
 from bench.plan.model import BUILT_IN_EMBEDDING
 from bench.plan.scoring import judge_settings
@@ -303,7 +303,7 @@ def test_a_record_without_counts_per_type_can_be_read(world: World) -> None:
 
 def test_items_limited_per_range_are_summed_without_shared_items(world: World) -> None:
     job = one(world, limit=3)
-    assert cuts_inside_range(job.selection) and not cuts_inside_range({"question_type": ["one"]})
+    assert selects_per_range(job.selection) and not selects_per_range({"question_type": ["one"]})
     assert merged(part(job, 1, 6, 3), part(job, 7, 12, 3)) == [6]
     shared = {(job.key, Phase.EVALUATE): 2}
     assert merged(part(job, 1, 6, 3), part(job, 2, 12, 3), shared=shared) == [4]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.receipt.files import error_naming, errors_name, write_atomically
+from bench.receipt.files import error_naming, name_in_errors, write_atomically
 from tests.rows import each_row
 
 
@@ -61,6 +61,6 @@ def test_error_naming_keeps_class_and_cause_and_adds_the_file_name(number: int, 
     first = OSError(number, os.strerror(number), "/tmp/draft")
     error = error_naming(first, Path("/x/y.json"))
     assert (type(error), str(error)) == (kind, f"[Errno {number}] {os.strerror(number)}: '/x/y.json'")
-    with pytest.raises(kind) as caught, errors_name(Path("z")):
+    with pytest.raises(kind) as caught, name_in_errors(Path("z")):
         raise first
     assert (caught.value.filename, caught.value.__cause__) == ("z", first)

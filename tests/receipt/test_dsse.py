@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from bench.canonical import dumps, parse_file, sha256_hex
 from bench.errors import VerificationError
-from bench.receipt.signing.dsse import PAYLOAD_TYPE, envelope, opened, pae
+from bench.receipt.signing.dsse import PAYLOAD_TYPE, envelope, open_envelope, pae
 from bench.receipt.signing.sign import items_of
 from bench.receipt.signing.signature import SigningKey
 
@@ -37,7 +37,7 @@ def document(receipt: Path) -> Any:
 def test_the_statement_has_the_receipt_without_its_signature_and_its_digests(
     desk: Any, receipt: Path, line: bytes
 ) -> None:
-    statement: Any = opened(line, desk.key.public)
+    statement: Any = open_envelope(line, desk.key.public)
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     whole = document(receipt)
     assert statement["predicate"] == {name: value for name, value in whole.items() if name != "signature"}
@@ -55,12 +55,12 @@ def test_an_envelope_with_a_flipped_byte_is_refused(desk: Any, line: bytes) -> N
         altered = bytearray(line)
         altered[place] ^= 1
         with pytest.raises(VerificationError):
-            opened(bytes(altered), desk.key.public)
+            open_envelope(bytes(altered), desk.key.public)
 
 
 def test_an_envelope_does_not_verify_with_another_key(line: bytes) -> None:
     with pytest.raises(VerificationError):
-        opened(line, SigningKey.from_raw(bytes(range(1, 33))).public)
+        open_envelope(line, SigningKey.from_raw(bytes(range(1, 33))).public)
 
 
 def test_openssl_verifies_the_envelope_and_refuses_one_flipped_byte(desk: Any, line: bytes, tmp_path: Path) -> None:

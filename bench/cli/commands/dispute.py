@@ -330,8 +330,8 @@ async def _plan_cells(
 
 def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
     """Print how many verdicts will be requested and how many are reused, before any judge is called."""
-    requested, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
-    each = [f"{cell.n_asked} of {cell.judge}, {name}" for name, cell in cells if cell.n_asked]
+    requested, reused = sum(cell.n_to_judge for _, cell in cells), sum(cell.n_reused for _, cell in cells)
+    each = [f"{cell.n_to_judge} of {cell.judge}, {name}" for name, cell in cells if cell.n_to_judge]
     console.note(
         f"{counted(requested + reused, 'verdict(|s)')}: {counted(reused, '(is|are)')} reused, "
         f"{counted(requested, '(is|are)')} requested" + (f" ({'; '.join(each)})" if each else "")
@@ -347,13 +347,13 @@ async def _judge_panel(environment: Environment, side: AnswerSet, cells: Sequenc
     found: list[PanelCell] = []
     types: dict[AnswerKey, str] = {}
     for name, cell in cells:
-        folder = await cell.journal(environment)
+        folder = await cell.judged_folder(environment)
         async with Reader.open(folder) as reader:
             (record,) = read_jobs(reader.meta.extra)
             one, kinds = await read_cell(reader, record, 0, name)
         found.append(one)
         types.update(kinds)
-        if failed := cell.n_asked + cell.n_reused - len(one.verdicts):
+        if failed := cell.n_to_judge + cell.n_reused - len(one.verdicts):
             console.note(
                 f"{counted(failed, 'verdict(|s)')} of {one.name} on {side.name} failed; the same command "
                 f"requests them again"

@@ -3,8 +3,8 @@
 Example::
 
     cell = await judge_cell(plan, rows, run=(folder, "demo/bm25|openai/gpt-4o-mini"))
-    cell.n_reused, cell.n_asked              # 57, 3
-    folder = await cell.journal(environment)
+    cell.n_reused, cell.n_to_judge              # 57, 3
+    folder = await cell.judged_folder(environment)
 
 The verdicts are kept in ``disputes/``. If the same judge has already judged an answer with the same prompt, its earlier
 reply is reused and not paid again. A failed call is repeated by the next ``bench dispute``.
@@ -42,7 +42,7 @@ class JudgeCell:
     folder: Path
     replies: Mapping[str, StoredReplies]
     """item -> earlier replies of the judge on its answer"""
-    whole: bool
+    is_complete: bool
     """True if the journal exists already and has a result for every answer"""
 
     @property
@@ -53,14 +53,14 @@ class JudgeCell:
     @property
     def n_reused(self) -> int:
         """Return the number of answers for which the judge's earlier reply is reused."""
-        if self.whole:
+        if self.is_complete:
             return len(self._answered)
         prompts = {prompt.sha256 for prompt in self.plan.lanes[0].benchmark.prompts.judges.all}
         known = (self.replies.get(row.item, {}) for row in self._answered)
         return sum(any(digest in prompts for _, digest in replies) for replies in known)
 
     @property
-    def n_asked(self) -> int:
+    def n_to_judge(self) -> int:
         """Return the number of answers for which the judge must be called."""
         return len(self._answered) - self.n_reused
 
@@ -68,9 +68,9 @@ class JudgeCell:
     def _answered(self) -> list[ExternalRow]:
         return [row for row in self.rows if (row.answer or "").strip()]
 
-    async def journal(self, environment: Environment) -> Path:
+    async def judged_folder(self, environment: Environment) -> Path:
         """Return the folder of the journal with the verdicts; if it is incomplete, judge the answers first."""
-        if not self.whole:
+        if not self.is_complete:
             unfinished = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}")
             await score_external(self.plan, self.rows, unfinished, environment=environment, replies=self.replies)
             for older in self.folder.parent.glob(f"{self.folder.name}*"):
@@ -94,19 +94,19 @@ async def judge_cell(plan: Plan, rows: Sequence[ExternalRow], *, run: tuple[Path
     sources = [(earlier, job.key) for earlier in sorted(around.glob("*"))]
     if run is not None:
         sources.append((run[0], f"{run[1]}|{job.judge}"))
-    whole = await _is_whole(folder)
+    complete = await _is_complete(folder)
     replies: dict[str, StoredReplies] = {}
-    for source, owner in () if whole else sources:
+    for source, owner in () if complete else sources:
         for item, found in (await _replies(source, owner, corpora, plan)).items():
             replies[item] = {**found, **replies.get(item, {})}
-    return JudgeCell(plan=plan, rows=rows, folder=folder, replies=replies, whole=whole)
+    return JudgeCell(plan=plan, rows=rows, folder=folder, replies=replies, is_complete=complete)
 
 
 def _digest(tree: object) -> str:
     return sha256(json.dumps(tree, ensure_ascii=True).encode()).hexdigest()[:20]
 
 
-async def _is_whole(folder: Path) -> bool:
+async def _is_complete(folder: Path) -> bool:
     """Return True if a journal is complete and no judge call in it has failed.
 
     An answer without text needs no judge call.

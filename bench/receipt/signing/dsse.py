@@ -3,7 +3,7 @@
 Example::
 
     line = envelope(receipt, items.read_bytes(), key)       # one line of JSON, ID.intoto.jsonl
-    opened(line, key.public)["predicate"]["resultDigest"]   # or VerificationError
+    open_envelope(line, key.public)["predicate"]["resultDigest"]   # or VerificationError
 
 The predicate of the statement is the receipt without its signature. The subjects are the SHA-256 of this predicate in
 RFC 8785 form, and the SHA-256 of the items file.
@@ -54,7 +54,7 @@ def pae(payload: bytes) -> bytes:
     return b"DSSEv1 %d %b %d %b" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 
-def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
+def open_envelope(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
     """Check the signature of an envelope with ``key``, and return the statement in the envelope.
 
     Raises:

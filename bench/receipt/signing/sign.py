@@ -30,7 +30,7 @@ from bench.receipt.build import ReceiptRefused, ReceiptSettings, build, learn_se
 from bench.receipt.files import write_atomically
 from bench.receipt.items_file import rare_garbage_collection
 from bench.receipt.log.publish import find_announcement
-from bench.receipt.signing.dsse import envelope, opened
+from bench.receipt.signing.dsse import envelope, open_envelope
 from bench.receipt.signing.signature import SigningKey, sign
 from bench.receipt.signing.trust_store import TrustStore
 from bench.receipt.verification.findings import ReceiptVerdict
@@ -260,7 +260,7 @@ def _with_statement(signed: SignedFile, key: SigningKey) -> SignedFile:
     path = signed.file.with_suffix(STATEMENT_SUFFIX)
     if not path.exists():
         line = envelope(read_object(signed.file), signed.items_file.read_bytes(), key)
-        opened(line, key.public)
+        open_envelope(line, key.public)
         write_atomically(path, line)
     return replace(signed, statement=path)
 

@@ -107,7 +107,7 @@ def _jobs_row_json(one: Standing) -> Json:
     job = one.first.job
     return {
         "provider": job.provider,
-        "bound": one.first.bound,
+        "bound": one.first.is_control,
         "models": _models_json(job),
         "track": job.track,
         "value": one.value,
@@ -123,7 +123,7 @@ def _place_json(place: RankedJob) -> PlaceDocument:
     job, headline = place.job, place.headline
     return {
         "provider": job.provider,
-        "bound": place.bound,
+        "bound": place.is_control,
         "provider_type": job.data.get("provider_type"),
         "models": _models_json(job),
         "track": job.track,
@@ -169,7 +169,7 @@ def board_csv(tables: Sequence[RankingTable]) -> str:
                 writer.writerow(safe_row((at, job.benchmark, job.provider, job.embedding_model, job.answering_model,
                                           job.judge_model, job.track, job.run_id, one.metric, one.definition,
                                           one.dimension, one.label, one.value, one.n, one.low, one.high,
-                                          place.bound)))  # fmt: skip
+                                          place.is_control)))  # fmt: skip
     return sink.getvalue()
 
 
@@ -226,7 +226,7 @@ def _type_grid(table: RankingTable) -> Grid:
         for label, one in place.by_type().items()
         if one.value is not None
     ]
-    found.sort(key=lambda row: (row[0], row[2].bound, row[2].merit(row[1].value), row[2].job.provider))
+    found.sort(key=lambda row: (row[0], row[2].is_control, row[2].best_first(row[1].value), row[2].job.provider))
     name = table.standings[0].first.headline
     return Grid(
         title=table.title,

@@ -60,14 +60,14 @@ class RankedJob:
         return next((found[name] for name in order if name in found), None)
 
     @property
-    def bound(self) -> bool:
+    def is_control(self) -> bool:
         """True if the provider is a control (oracle, no-memory, random, full-context), which is not ranked."""
         return is_control(self.job.provider)
 
     @property
     def name(self) -> str:
         """The provider's name; the name of a control is followed by ``(bound)``."""
-        return f"{self.job.provider} (bound)" if self.bound else self.job.provider
+        return f"{self.job.provider} (bound)" if self.is_control else self.job.provider
 
     @property
     def search_ms(self) -> float | None:
@@ -87,7 +87,7 @@ class RankedJob:
         names = self.job.data.get("lower_is_better")
         return self.headline is not None and isinstance(names, list) and self.headline.metric in names
 
-    def merit(self, value: float | None) -> float:
+    def best_first(self, value: float | None) -> float:
         """Return a sort key that puts the best value first and None last."""
         return math.inf if value is None else value if self.lower_is_better else -value
 
@@ -189,7 +189,7 @@ class RankingTable:
     @property
     def ranked(self) -> list[Standing]:
         """The rows that have a value and are not controls."""
-        return [one for one in self.standings if one.value is not None and not one.first.bound]
+        return [one for one in self.standings if one.value is not None and not one.first.is_control]
 
 
 def tables_of(board: Sequence[RankedJob], view: str) -> list[RankingTable]:
@@ -211,7 +211,7 @@ def _ranked(places: Sequence[RankedJob]) -> tuple[Standing, ...]:
 
 def _rank(one: Standing) -> tuple[bool, float, str]:
     """Return a sort key that puts controls after all other rows."""
-    return one.first.bound, one.first.merit(one.value), one.first.job.provider
+    return one.first.is_control, one.first.best_first(one.value), one.first.job.provider
 
 
 def _by_benchmark(board: Sequence[RankedJob]) -> list[RankingTable]:
@@ -402,7 +402,9 @@ def rank_spreads(table: RankingTable) -> list[tuple[int, int] | None]:
     Two rows have different ranks only if their intervals do not overlap. The entry of a control, or of
     a row without an interval, is None.
     """
-    shown = [one.first.headline if len(one.places) == 1 and not one.first.bound else None for one in table.standings]
+    shown = [
+        one.first.headline if len(one.places) == 1 and not one.first.is_control else None for one in table.standings
+    ]
     spans = [None if one is None or one.low is None or one.high is None else (one.low, one.high) for one in shown]
     if table.standings and table.standings[0].first.lower_is_better:
         spans = [None if one is None else (-one[1], -one[0]) for one in spans]
@@ -430,7 +432,7 @@ def summary_sentences(table: RankingTable, *, command: bool = True) -> tuple[str
 
     If ``command`` is true, the sentence on the leader has the command that tests the lead.
     """
-    bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
+    bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.is_control)
     unranked = (
         [f"not ranked, because they only show the limits of a memory system: {', '.join(bounds)}"] if bounds else []
     )

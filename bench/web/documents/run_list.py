@@ -144,10 +144,10 @@ async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
     known = [(place, one) for place in places if (one := place.headline) is not None and one.value is not None]
     if not known:
         return None
-    place, one = min(known, key=lambda found: (found[0].bound, found[0].merit(found[1].value)))
+    place, one = min(known, key=lambda found: (found[0].is_control, found[0].best_first(found[1].value)))
     return {
         "provider": place.job.provider,
-        "bound": place.bound,
+        "bound": place.is_control,
         "metric": one.metric,
         "unit": one.unit,
         "value": one.value,
