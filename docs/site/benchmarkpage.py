@@ -108,8 +108,8 @@ def _results(config: BenchmarkConfig) -> str:
 
 def _cost_table(config: BenchmarkConfig) -> str:
     head = [
-        f"phase of a run with one hosted provider and k = {config.search.default_limit}",
-        "calls",
+        f"calls of a run with one hosted provider and k = {config.search.default_limit}",
+        "number",
         "tokens (estimate)",
     ]
     return table(head, _cost(config))
@@ -169,6 +169,7 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     known, k = config.published, config.search.default_limit
     each = f"{known.items:,}" if known.items else "1 per question"
     size = known.memory_tokens
+    each_memory = "1 per memory and cut-off that includes it" if config.visibility else "1 per memory"
     stored = f"{known.memories * size:,}" if known.memories and size else "the tokens of all stored text"
     context = (
         f"input in total: about {(known.items or 1) * (k * size + 200):,}"
@@ -176,7 +177,7 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
         else f"input per question: 200 + the tokens of {k} memories"
     )
     rows = [
-        ["add", f"at most {known.memories:,}" if known.memories else "1 per memory", stored],
+        ["add", f"at most {known.memories:,}" if known.memories else each_memory, stored],
         ["search", each, "none"],
     ]
     methods = config.evaluation.every_method

@@ -104,7 +104,7 @@ class BenchmarkFile(ConfigModel):
     abstention: Abstention = Abstention()
     """rules that select items without an answer"""
     question_date: QuestionDate = QuestionDate()
-    """source of the question date of an item that has no date"""
+    """rule that gives a question date to an item without one"""
     timezone: Zone = "UTC"
     """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()

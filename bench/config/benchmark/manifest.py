@@ -117,7 +117,7 @@ class AddDeleteVerify(_Ingestion):
     add_content_field: FieldPath
     """path of the text that is stored"""
     delete_target_field: FieldPath
-    """path of the id of the row whose memory is deleted"""
+    """path of an id; the memory of the row with this id is deleted"""
     verify_query_field: FieldPath
     """path of the query that must find the text before the deletion, but not after the deletion"""
     phase_delay_ms: Milliseconds = 0
@@ -202,7 +202,7 @@ class Manifest(ManifestPart):
     query: ManifestQuery
     """the question of each item"""
     evaluation: Annotated[ExactMatch | LlmAsJudge | DeletionCheck, Field(discriminator="protocol")]
-    """evaluation of answers"""
+    """rule that decides whether an answer is right"""
     metrics: tuple[str, ...]
     """names or aliases of metrics, as bench list metrics shows them"""
     required_capabilities: tuple[Capability, ...]
@@ -216,7 +216,7 @@ class Manifest(ManifestPart):
     abstention: Abstention = Abstention()
     """rules that select items without an answer"""
     question_date: QuestionDate = QuestionDate()
-    """source of the question date of an item that has no date"""
+    """rule that gives a question date to an item without one"""
     timezone: Zone = "UTC"
     """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()

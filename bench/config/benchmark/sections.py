@@ -151,7 +151,7 @@ class ItemSchema(ConfigModel):
     caption: FieldValue | None = None
     """JSONPath of the caption of the turn's picture"""
     id: FieldValue | None = None
-    """JSONPath of the id of the turn. If a session is a single turn object, it is the id of the session"""
+    """JSONPath of the id of the turn. If a session is a single turn object, this path gives the session's id"""
     date: FieldValue | None = None
     """JSONPath of a turn's own date"""
 
@@ -385,6 +385,8 @@ class FieldOnly(ConfigModel):
 class Visibility(FieldOnly):
     """The end of the history that an item can use: an index of a session, or a date."""
 
+    field: FieldPath
+    """path of the end: an index from 0, or a date"""
     through: bool = False
     """true: the session or date at this end is included"""
 
@@ -520,7 +522,7 @@ class Evaluation(ConfigModel):
     judge_prompts: JudgePromptFiles = JudgePromptFiles()
     """the prompts for the judge"""
     pack: str | None = None
-    """NAME@VERSION of a pack, which has the prompts, judge model and reply rule of a published protocol"""
+    """NAME@VERSION of a pack: prompts, judge model and the rule that reads the judge's reply, as published"""
     granularity: Granularity = "auto"
     """unit of evidence in retrieval metrics. session: sessions; text: the evidence sentences that a hit contains; auto,
     turn, memory: turns if memories and evidence are turns, else sessions"""
