@@ -69,7 +69,7 @@ class Errors(ConfigModel):
 
 
 class Limit(ConfigModel):
-    """The limits of one endpoint."""
+    """The limits of one group of calls."""
 
     rps: PositiveFloat | None = None
     """maximum requests per second; set either rps or rpm; if both are unset, the rate is unlimited"""

@@ -17,12 +17,13 @@ of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contain
 OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE": "container image of the run, set when the image is built; part of receipts",
     "MEMORYBENCH_IMAGE_DIGEST": "digest of the image in `MEMORYBENCH_IMAGE`",
-    "MEMORYBENCH_GIT_COMMIT": "commit of the code of `bench`, if there is no checkout; marked as declared in receipts",
+    "MEMORYBENCH_GIT_COMMIT": "commit of the code of `bench`, used if the code is not in a git checkout; receipts mark "
+    "this commit as `declared`",
     "MEMORYBENCH_GIT_TAG": "tag of the commit in `MEMORYBENCH_GIT_COMMIT`",
     "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of the model `builtin/scripted`",
     "MEMORYBENCH_SIGNING_KEY_FILE": "file with the private key for `bench sign`",
     "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment after reading",
-    "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the key",
+    "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the signing key",
     "MEMORYBENCH_LOG_KEY_FILE": "file with the private key for entries of the public log",
     "MEMORYBENCH_TOKEN_FILE": "file with the token of `bench serve`",
     "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker; default: the folder of the coordinator's workspace if it "

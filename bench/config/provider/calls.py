@@ -79,7 +79,7 @@ class IdForm(ConfigModel):
     metadata: str | None = None
     """key of the hit's metadata that holds the memory id"""
     tag_prefix: str | None = None
-    """prefix of the tags at field, a template with variables such as ${runTag}; the rest of a tag is the memory id"""
+    """beginning of the tags at field; may contain variables such as ${runTag}. The rest of a tag is the memory id"""
     pattern: str | None = None
     """regular expression for the texts at field, a template with variables such as ${runTag}; its only group is the
     memory id"""
@@ -210,8 +210,8 @@ class RequestSection(ConfigModel):
     for_each: str | None = None
     """path of a list: the call is sent once per element, which is available as ${each}"""
     capture: dict[str, str | list[str]] = Field(default_factory=dict)
-    """name -> path of a value in the response. The value is stored with the run, for later calls. With [path], the
-    value is appended to a list"""
+    """name -> path of a value in the response, which is stored with the run for later calls. If the path is in
+    brackets ([$.id]), each response appends its value to a list"""
     treat_as_ok: tuple[int, ...] = ()
     """statuses that are not errors of this call, such as 404 for a delete"""
     idempotency: Idempotency | None = None
@@ -360,7 +360,7 @@ class ClearCall(RequestSection):
     wait: WaitBlock | None = None
     """wait for the end of a background deletion"""
     existing: Existing | None = None
-    """lookup of an object whose id was in a lost response; ``capture`` reads the id"""
+    """lookup of the object to clear, if the response with its id was lost; ``capture`` reads the id"""
 
 
 class VerifyCall(RequestSection):

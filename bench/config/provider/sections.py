@@ -296,8 +296,8 @@ class IngestSection(ConfigModel):
     chunk: Chunk | None = None
     """size of a chunk, for unit chunk"""
     text: str | None = None
-    """text of a turn: plain, speaker, dated, or a template with speaker, when and content; unset: the benchmark's
-    text"""
+    """text of a turn. plain: only the content; speaker: with the speaker; dated: with speaker and date; or a template
+    with ${speaker}, ${when} and ${content}; unset: as the benchmark sets it"""
     timestamp: Literal["iso", "date", "unix", "unix_ms", "omit"] = "iso"
     """format of $.when in UTC. iso: ISO 8601; date: only the date; unix, unix_ms: seconds or milliseconds since 1970;
     omit: null"""
