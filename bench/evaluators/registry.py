@@ -201,7 +201,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         refusals=True,
     ),
     "mcq": BuiltInEvaluator(
-        description="1 if the answer states or names the right option; an answer without an option is wrong",
+        description="1 if the answer chooses the right option by letter or text; an answer without a choice is wrong",
         open=lambda _: ChoiceEvaluator(),
         refusals=True,
     ),
@@ -232,7 +232,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         keys=(*_JUDGED, "labels"),
     ),
     "memory-audit": BuiltInEvaluator(
-        description="a judge looks for each rubric point in the listed memories, and checks each listed memory",
+        description="a judge checks whether each rubric point is in the listed memories, and if each memory is right",
         open=lambda options: AuditEvaluator(
             stored=_generic("stored"),
             right=_generic("right"),

@@ -1,7 +1,7 @@
 """Performance metrics: percentiles of durations, computed in microseconds and shown in milliseconds.
 
 ``search_latency_p95`` is the time of network and provider. Other times have a suffix: ``search_latency_p95.queue`` is
-the time that a call waits in bench. Only successful last attempts are counted.
+the time that a call waits in bench. Only the successful attempt of a call is counted.
 
 Example::
 

@@ -1,5 +1,7 @@
 """Retrieval metrics: how many expected memories a search returned, and at which ranks.
 
+With ``duplicates: collapse``, hits that repeat earlier hits are dropped before the ranks are counted.
+
 Example::
 
     bench.metrics.score("ndcg_at_10", retrieved=["a", "x"], relevant={"a": 1})       # 1.0
@@ -324,7 +326,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="ndcg",
-        summary="discounted gain of the first K hits / the best possible gain; variant longmemeval: as in its paper",
+        summary="discounted gain of the first K hits / the best possible gain; longmemeval: as in LongMemEval's code",
         category="retrieval",
         build=_built(ndcg),
         define=_ndcg_definition,
@@ -366,7 +368,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="retrieval_recall",
-        summary="covered expected ids / all expected ids, over all returned hits",
+        summary="number of expected ids among all returned hits / number of expected ids",
         category="retrieval",
         build=_built(recall_of_returned),
         parameters={"duplicates": DUPLICATES},

@@ -229,7 +229,7 @@ class PromptUse(ClosedModel):
     """The hash of one prompt."""
 
     role: Name
-    """role that uses the prompt, and its question type"""
+    """role and case that use the prompt, such as answer.default or judge.abstention; the case can be a question type"""
     sha256: Hex64
     """SHA-256 of the text in UTF-8, with its placeholders"""
     source: Literal["default", "benchmark", "custom", "vendor"]

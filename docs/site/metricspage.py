@@ -79,7 +79,7 @@ def _range(entry: RegisteredMetric, definition: str) -> str:
 def _options(entry: RegisteredMetric) -> str:
     shown = []
     for name, parameter in entry.parameters.items():
-        few = parameter.choices if len(parameter.choices) < 6 else ()
+        few = parameter.choices if len(parameter.choices) < 7 else ()
         choices = "|".join(str(one) for one in few if one is not None)
         default = "" if parameter.default is None else f" ({parameter.default})"
         shown.append(f"{code(f'{name}: {choices}' if choices else name)}{default}")

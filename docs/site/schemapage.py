@@ -53,7 +53,7 @@ INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
     "receipt": (
         "Receipt (JSON)",
         "The fields of a receipt of schema `bench.receipt/1`. [What a receipt proves](../what-a-receipt-proves.md) "
-        "describes what a signature means. Only `memoryCost` is optional.",
+        "describes what a signature means. Only `memoryCost` and `benchmark.dataset.files` can be missing.",
     ),
 }
 

@@ -62,7 +62,7 @@ def _citation(k: int | None, params: Mapping[str, object]) -> Arithmetic:
 ENTRIES = (
     RegisteredMetric(
         name="citation_accuracy",
-        summary="1 if the answer has the citation of the reference, after normalization",
+        summary="1 if the answer has every citation of the reference, after normalization",
         category="answer",
         build=_citation,
         aliases={"legal_citation_accuracy": {}},

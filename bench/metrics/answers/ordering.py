@@ -83,7 +83,7 @@ def _build(k: int | None, params: Mapping[str, object]) -> Arithmetic:
 ENTRIES = (
     RegisteredMetric(
         name="order_agreement",
-        summary="tau-b of the order of aligned events, mapped to 0..1, times the F1 of the alignment",
+        summary="(Kendall's tau-b of the event order + 1) / 2 x F1 of the matched events",
         category="answer",
         build=_build,
     ),

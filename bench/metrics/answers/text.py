@@ -338,7 +338,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="token_f1",
-        summary="F1 of tokens shared by answer and reference, as in SQuAD but for any alphabet; variants: as in papers",
+        summary="F1 of tokens shared by answer and reference; multilingual: any alphabet; others: as in published code",
         category="answer",
         build=token_f1,
         define=lambda params: f"token_f1.{params['variant']}",
@@ -348,7 +348,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="locomo_qa_score",
-        summary="LoCoMo's official answer score: token F1 per category; category 5: 1 if it has one of two phrases",
+        summary="LoCoMo's official score: token F1 per category; category 5: 1 if the answer has one of two phrases",
         category="answer",
         build=locomo_qa_score,
         version=2,  # 2: scripts without spaces are cut into characters
