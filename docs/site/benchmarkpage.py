@@ -53,7 +53,7 @@ def index() -> str:
     rows = [
         [
             f"[{', '.join(one.name for one in several)}]({name}.md)",
-            (several[0].description or "").replace("; ", ", "),
+            several[0].description or "",
             f"{sum(one.published.items or 0 for one in several[:1]):,}"
             if several[0].published.items
             else "not counted",
