@@ -259,7 +259,8 @@ def p10_faults(*, full: bool) -> list[Figure]:
     return [
         Figure(id="P10", what="calls against calls needed, 5% faults", value=share, goal="<= 1.10 x", ok=share <= 1.10,
                gated=True, detail=found),
-        Figure(id="P10", what="calls before Retry-After", value=early, goal="0", ok=early == 0, gated=True),
+        Figure(id="P10", what="calls earlier than Retry-After allows", value=early, goal="0", ok=early == 0,
+               gated=True),
         Figure(id="P10", what="exit code (0 = every item resolved)", value=number(found, "exit_code"), goal="0",
                ok=found["exit_code"] == 0, gated=True),
     ]  # fmt: skip

@@ -43,10 +43,10 @@ def p6_resume_scan(*, full: bool) -> list[Figure]:
     limit_s = 0.5 * large / 1_000_000
     growth = took[large] / took[small]
     return [
-        Figure(id="P6", what=f"resume scan of {large:,} phases, CPU s", value=took[large], goal=f"<= {limit_s:g} s",
-               ok=took[large] <= limit_s, gated=True),
-        Figure(id="P6", what=f"resume scan of {large:,} phases against {small:,} phases", value=growth, goal="<= 12 x",
-               ok=growth <= 12, gated=True),
+        Figure(id="P6", what=f"a resume finds {large:,} finished phases, CPU s", value=took[large],
+               goal=f"<= {limit_s:g} s", ok=took[large] <= limit_s, gated=True),
+        Figure(id="P6", what=f"a resume finds {large:,} finished phases, against {small:,} phases", value=growth,
+               goal="<= 12 x", ok=growth <= 12, gated=True),
     ]  # fmt: skip
 
 

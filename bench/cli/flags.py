@@ -141,7 +141,7 @@ class RunFlags(SelectionFlags):
     track: Annotated[Literal["uniform", "vendor"] | None, Parameter(group=METHOD)] = None
     """vendor: use the provider's own answer prompt (default: uniform)"""
     isolation: Annotated[Literal["off", "probe", "full"] | None, Parameter(group=METHOD)] = None
-    """how thoroughly to check that no corpus sees the memories of another corpus (default: probe)"""
+    """check that no corpus sees the memories of another one; full: with one more search per corpus (default: probe)"""
     cleanup: Annotated[Literal["corpus", "run", "never"] | None, Parameter(group=METHOD)] = None
     """clear memories after each corpus, after the run, or never (default: corpus)"""
     reuse_build: Annotated[Maybe, Parameter(group=METHOD)] = None
@@ -193,7 +193,7 @@ class RunFlags(SelectionFlags):
     sign: Annotated[Switch, Parameter(group=ABOUT)] = None
     """sign receipts after the report is written"""
     key: Annotated[Maybe, Parameter(group=ABOUT)] = None
-    """signing key for --sign"""
+    """private key file for --sign"""
     publishable: Annotated[Switch, Parameter(group=ABOUT)] = None
     """announce the run in the public log before its first call"""
 

@@ -13,8 +13,8 @@ from bench.receipt.verification.findings import ReceiptVerdict
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
-An error is printed as two lines on stderr: `error: PLACE: MESSAGE` (or `error: MESSAGE`) and `hint: HINT`. With
-`--json`, the error is one object on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
+An error is printed on stderr as `error: PLACE: MESSAGE` (or `error: MESSAGE`), then `hint: HINT`. With `--json`, the
+error is one object on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
 
 FIELDS = """\
 Names such as `problems` are attributes of the Python exception."""
@@ -34,8 +34,8 @@ one of these kinds. The kinds `auth` and `quota`, and the kind `rejected` if no 
 the job of the provider (exit code 3). `bench results` counts the errors, and `bench failures` shows them.
 
 A refused connection does not end the job, because the server may be starting: each call is retried, then the item fails
-with `unavailable`. A run in which too many items failed ends with exit code 4. `bench resume` runs them again at the
-same address; another address needs a new run."""
+with `unavailable`. A run in which too many items failed ends with exit code 4. `bench resume` runs the failed items
+again at the same address; another address needs a new run."""
 
 
 def text() -> str:
