@@ -361,7 +361,7 @@ class EvaluatorFailed(CallError):
     """An evaluator or metric plug-in raised an error, or returned the wrong type."""
 
     kind = "evaluator"
-    default_hint = "fix the evaluator or metric, then resume the run"
+    default_hint = "fix the evaluator or metric, then run: bench rescore RUN_ID"
 
 
 def only_error(group: BaseExceptionGroup[BaseException]) -> BaseException | None:

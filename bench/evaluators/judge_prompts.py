@@ -112,9 +112,9 @@ def _require_readable_scale(template: Template, text: str) -> None:
         top = int(found["top"])
         if top > 1 and not re.search(rf"/\s*{top}\b", text) and not any(f'"{key}"' in text.lower() for key in SCALES):
             raise ConfigError(
-                f"the prompt asks for a score of {found['low'] or 0} to {top}, but a score alone is read as 0 to 1",
+                f"the prompt asks for a score of {found['low'] or 0} to {top}; bench reads a plain number as 0 to 1",
                 where=template.where,
-                hint=f'let the judge reply with the scale, such as 4/{top} or {{"score": 4, "max_score": {top}}}',
+                hint=f'let the judge write the maximum too, such as 1/{top} or {{"score": 1, "max_score": {top}}}',
             )
 
 

@@ -73,8 +73,9 @@ def load_pack(
 
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
-        close = similar_names(reference, pack_names(root))
-        hint = f"did you mean {or_list(close)}?" if close else f"packs: {', '.join(pack_names(root))}"
+        known = pack_names(root)
+        close = similar_names(reference, known)
+        hint = f"did you mean {or_list(close)}?" if close else f"known packs: {', '.join(known)}"
         raise ConfigError(f'unknown pack "{reference}"', where=where, hint=hint)
     rules: Mapping[str, Any] = YAML(typ="safe").load((folder / "pack.yaml").read_text(encoding="utf-8"))
     official = rules.get("official", {})
@@ -117,11 +118,15 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
         return None
     content = path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
+    if digest is None:
+        raise ConfigError(
+            f"the pack has no official text with the name of {path}", where=where, hint="remove this file"
+        )
     if found != digest:
         raise ConfigError(
-            f"{path.name} is not the official text: sha256 {found}, expected {digest or '(none is published)'}",
-            where=where or str(path),
-            hint="replace the file with the official text, or remove the file",
+            f"{path} is not the official text: its SHA-256 is {found}, expected {digest}",
+            where=where,
+            hint="replace this file with the official text, or remove it",
         )
     return content.decode("utf-8")
 

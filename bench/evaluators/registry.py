@@ -55,13 +55,15 @@ class EvaluatorOptions:
     def number(self, key: str, default: float) -> float:
         value = self.config.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ConfigError(f'"{key}" must be a number, not {value!r}')
+            hint = f"write a number without quotes, such as {key}: {default:g}"
+            raise ConfigError(f'"{key}" must be a number, not {value!r}', hint=hint)
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
         value = self.config.get(key, default)
         if not isinstance(value, bool):
-            raise ConfigError(f'"{key}" must be true or false, not {value!r}')
+            hint = f"write {key}: true or {key}: false, without quotes"
+            raise ConfigError(f'"{key}" must be true or false, not {value!r}', hint=hint)
         return value
 
     def word(self, key: str, default: str, choices: Sequence[str]) -> str:
@@ -291,15 +293,15 @@ def plugin_evaluator(loaded: object, name: str, config: dict[str, object], label
         evaluator = loaded(**config) if isinstance(loaded, type) else loaded
     except TypeError as error:
         raise ConfigError(
-            f"evaluator {label}: {error}",
+            f"evaluator {label} does not accept its parameters: {error}",
             where=where,
-            hint="remove the parameters that the class does not accept",
+            hint="write the parameters that the class needs, and no others",
         ) from error
     if not callable(getattr(evaluator, "evaluate", None)):
         raise ConfigError(
-            f"evaluator {label} has no method evaluate",
+            f'evaluator {label} has no method "evaluate"',
             where=where,
-            hint="write the method as in bench.evaluators.protocol.Evaluator",
+            hint="write the method with the arguments of bench.evaluators.protocol.Evaluator.evaluate",
         )
     return PluginEvaluator(inner=cast("Evaluator", evaluator), name=name, label=label)
 
@@ -332,7 +334,7 @@ class PluginEvaluator:
         if not isinstance(found, Verdict):
             raise EvaluatorFailed(f"evaluator {self.label} returned {type(found).__name__}, not a Verdict")
         if found.value is not None and not 0 <= found.value <= 1:
-            raise EvaluatorFailed(f"evaluator {self.label} returned the value {found.value}, expected 0 to 1")
+            raise EvaluatorFailed(f"evaluator {self.label} returned the value {found.value}; expected 0 to 1")
         return replace(found, evaluator=self.name)
 
 

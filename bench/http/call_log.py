@@ -155,7 +155,7 @@ def encoded_body(endpoint: Endpoint, request: Request) -> bytes | None:
     except (TypeError, ValueError) as error:
         raise MappingError(
             f"{endpoint.name}: the request body cannot be written as JSON: {error}",
-            hint="correct the body of this request",
+            hint=f"correct the request body in the config or adapter of {endpoint.name}",
         ) from error
     try:
         return text.encode()

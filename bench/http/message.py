@@ -137,11 +137,11 @@ class Response:
     @cached_property
     def _tree(self) -> object:
         if not self.body.strip():
-            raise MappingError(f"{self.request} -> {self.status}: expected JSON, the body is empty")
+            raise MappingError(f"{self.request} -> {self.status}: expected JSON, but the body is empty")
         try:
             tree: object = json.loads(_text_of(self.body))
         except (ValueError, RecursionError) as error:
-            kind = "HTML" if self.body.lstrip()[:1] == b"<" else "not JSON"
+            kind = "HTML, not JSON" if self.body.lstrip()[:1] == b"<" else "not JSON"
             shown = redact(self.text)[:SHOWN_OF_BODY]
             raise MappingError(f"{self.request} -> {self.status}: the body is {kind}: {shown}") from error
         return tree

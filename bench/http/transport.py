@@ -5,7 +5,7 @@
 Example::
 
     decoded(gzip.compress(b"{}"), "gzip", max_bytes=1000)       # b"{}"
-    decoded(gzip.compress(b"{}")[:-9], "gzip", max_bytes=1000)  # ResponseLost: the gzip body ended early
+    decoded(gzip.compress(b"{}")[:-9], "gzip", max_bytes=1000)  # ResponseLost: the body is incomplete
 
 Proxies and ``SSL_CERT_FILE`` come from the environment. Cookies are not stored. A redirect is followed only to the same
 scheme, host and port, because the request contains a key.
@@ -57,20 +57,20 @@ def decoded(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
     return body
 
 
-def _unpacked(body: bytes, name: str, max_bytes: int) -> bytes:
+def _unpacked(body: bytes, encoding: str, max_bytes: int) -> bytes:
     found, left = b"", body
     while left:
-        unpacker = zlib.decompressobj(_window(left, name))
+        unpacker = zlib.decompressobj(_window(left, encoding))
         try:
             found += unpacker.decompress(left, max_bytes + 1 - len(found))
         except zlib.error as error:
             if found and left[:1] == b"\0":  # zeros that pad the last member
                 return found
-            raise ResponseLost(f"the {name} body cannot be decompressed: {error}") from error
+            raise ResponseLost(f"the response body ({encoding}) cannot be decompressed: {error}") from error
         if len(found) > max_bytes:
             raise ResponseTooLarge
         if not unpacker.eof:
-            raise ResponseLost(f"the {name} body ended early, after {len(body)} bytes")
+            raise ResponseLost(f"the response body ({encoding}) is incomplete: it ended after {len(body)} bytes")
         left = unpacker.unused_data
     return found
 

@@ -148,12 +148,16 @@ def examine_header(path: Path) -> None:
             header = file.read(_HEADER_BYTES)
     where = str(path)
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise JournalError("this is not an SQLite file, or its header is damaged; it was not changed", where=where)
+        raise JournalError(
+            "this is not an SQLite file, or its header is damaged; it was not changed",
+            where=where,
+            hint="if this file is the journal of a run, restore it from a backup; if not, name a run or its journal",
+        )
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise JournalError(
             "this SQLite file belongs to another program; it was not changed",
             where=where,
-            hint="move the file to another folder",
+            hint="name a run or its journal instead, or move this file out of the workspace",
         )
     refuse_newer(path, int.from_bytes(header[60:64], "big"))
     page_bytes = int.from_bytes(header[16:18], "big")

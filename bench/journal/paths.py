@@ -54,7 +54,8 @@ def report_folder(results: Path, run_id: str) -> Path:
     log = next((place for place in (folder, *folder.resolve().parents[:2]) if (place / ENTRIES).is_file()), None)
     if log is not None:
         raise UsageError(
-            f"{folder} would be written into the public log {log}", hint="choose another folder with --output"
+            f"cannot write to {folder}: this folder belongs to the public log {log}",
+            hint="choose another folder with --output",
         )
     return folder
 

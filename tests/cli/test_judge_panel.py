@@ -127,7 +127,7 @@ def test_a_judge_prompt_whose_scores_would_be_misread_is_an_error_before_the_fir
 ) -> None:
     before, top = len(answered.asked), scale.split()[-1]
     refused = bench("rescore", "r", "--judge-model", "openai/soft", "--judge-prompt", f"{text} ${{response}}", check=2)
-    assert f"asks for a score of {scale}" in refused.stderr and f"4/{top}" in refused.stderr
+    assert f"asks for a score of {scale}" in refused.stderr and f"1/{top}" in refused.stderr
     assert len(answered.asked) == before
 
 

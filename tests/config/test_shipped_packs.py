@@ -97,7 +97,7 @@ def test_a_pack_with_one_missing_text_has_fidelity_adapted(published: Path) -> N
 
 def test_a_changed_text_of_a_pack_is_refused(published: Path) -> None:
     (published / "packs" / "longmemeval@1" / "judge.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"judge\.txt is not the official text: sha256 "):
+    with pytest.raises(ConfigError, match=r"judge\.txt is not the official text: its SHA-256 is "):
         pack_of(Catalog.load(published).benchmark("longmemeval"), published)
 
 

@@ -70,7 +70,7 @@ async def test_an_invalid_result_of_a_custom_evaluator_is_EvaluatorFailed(folder
         ("./mine.py:Absent", {}, "no class"),
         ("./absent.py:Mine", {}, "no file"),
         ("./mine.ts:Mine", {}, "Python"),
-        ("./mine.py:Silent", {}, "no method evaluate"),
+        ("./mine.py:Silent", {}, 'no method "evaluate"'),
         ("./mine.py:Mine", {"leter": "R"}, "leter"),
     ],
 )

@@ -235,10 +235,10 @@ def test_response_json_parses_the_body_once(body: bytes, tree: object) -> None:
 @each_row(
     ("body", "text"),
     [
-        ("", "POST /v1/search -> 200: expected JSON, the body is empty"),
-        (" \n", "POST /v1/search -> 200: expected JSON, the body is empty"),
-        ("<html>oops", "POST /v1/search -> 200: the body is HTML: <html>oops"),
-        ("  <p>", "POST /v1/search -> 200: the body is HTML:   <p>"),
+        ("", "POST /v1/search -> 200: expected JSON, but the body is empty"),
+        (" \n", "POST /v1/search -> 200: expected JSON, but the body is empty"),
+        ("<html>oops", "POST /v1/search -> 200: the body is HTML, not JSON: <html>oops"),
+        ("  <p>", "POST /v1/search -> 200: the body is HTML, not JSON:   <p>"),
         ("plain", "POST /v1/search -> 200: the body is not JSON: plain"),
         ('{"a": 1', 'POST /v1/search -> 200: the body is not JSON: {"a": 1'),
         ("[" * 100_000, f"POST /v1/search -> 200: the body is not JSON: {'[' * 300}"),

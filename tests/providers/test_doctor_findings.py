@@ -483,7 +483,7 @@ async def test_ids_that_are_only_in_a_header_fail_with_the_ways_around(
             detail = failures(await examine(config, context))["add"]
     finally:
         await servers.close()
-    assert detail.startswith("mapping: POST /add -> 202: expected JSON, the body is empty; ") and hint in detail
+    assert detail.startswith("mapping: POST /add -> 202: expected JSON, but the body is empty; ") and hint in detail
 
 
 async def test_a_service_that_is_never_ready_is_awaited_once(tmp_path: Path) -> None:
