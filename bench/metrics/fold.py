@@ -319,5 +319,7 @@ def value(metric: Measure, row: Row) -> float | None:
     """
     found = metric.score(row)
     if found is not None and not abs(found) <= MAX_VALUE:
-        raise EvaluatorFailed(f"metric {metric.name} returned {found} for item {row.item_id}; expected a finite number")
+        raise EvaluatorFailed(
+            f"metric {metric.name} returned {found} for item {row.item_id}; expected a number from -1e100 to 1e100"
+        )
     return found

@@ -53,11 +53,12 @@ def from_plugin(
         metric = loaded(**params) if isinstance(loaded, type) else loaded
     except TypeError as error:
         raise ConfigError(
-            f"metric {label}: {error}", hint="remove the parameters that the metric's class does not accept"
+            f"metric {label} does not accept its parameters: {error}",
+            hint="write the parameters that the class needs, and no others",
         ) from error
     for part in ("name", "definition", "score"):
         if not hasattr(metric, part):
-            raise ConfigError(f"metric {label} has no {part}", hint="write the class as in docs/add-a-metric.md")
+            raise ConfigError(f'metric {label} has no "{part}"', hint="write the class as in docs/add-a-metric.md")
     category = getattr(metric, "category", "custom")
     if category not in get_args(Category):
         hint = f"use {or_list(get_args(Category))}"
@@ -91,14 +92,15 @@ def checked_score(metric: Metric, label: str) -> Callable[[Row], float | None]:
         if value is None:
             return None
         if not isinstance(value, int | float) or not abs(value) <= MAX_VALUE:
-            raise EvaluatorFailed(f"metric {label} returned {value!r} for item {row.item_id}; expected a finite number")
+            raise EvaluatorFailed(
+                f"metric {label} returned {value!r} for item {row.item_id}; expected a number from -1e100 to 1e100"
+            )
         return float(value)
 
     return score
 
 
 GROUP = "bench.metrics"
-EXAMPLE = 'write "ndcg_at_10", or give k'
 FAMILIES = (retrieval, text, overlap, similarity, verdicts, parts, ordering, citation, latency, pricing)
 
 Params = Mapping[str, object]
@@ -166,7 +168,7 @@ class Registry:
         spelled = with_cut(base, k)
         found = self._known.get(base) if k is not None else self._dotted(spelled)
         if k == 0:
-            raise UnknownMetric(f'metric "{spelled}": K must be 1 or more', hint=EXAMPLE)
+            raise UnknownMetric(f'metric "{spelled}": K must be 1 or more', hint=f'write "{base}_at_10", or give k')
         if found is None or (k is not None and found[0].cut == "none"):
             return None
         return MetricRequest(spelled, found[0], k, found[1])
@@ -205,7 +207,8 @@ class Registry:
             )
         if cut is not None and (not isinstance(cut, int) or isinstance(cut, bool) or cut < 1):
             raise UnknownMetric(
-                f'metric "{request.name}": K must be a whole number of 1 or more, not {cut!r}', hint=EXAMPLE
+                f'metric "{request.name}": K must be a whole number of 1 or more, not {cut!r}',
+                hint=f'write "{entry.name}_at_10", or give k',
             )
         return cut
 
@@ -287,7 +290,7 @@ class Registry:
         spelled = canonical(name)
         base, k = split_cut(spelled)
         if k is not None and base in self._known:
-            return UnknownMetric(f'metric "{base}" has no cutoff K', hint=f'write "{base}"')
+            return UnknownMetric(f'metric "{base}" does not accept a cutoff K', hint=f'write "{base}" without K')
         generic = spelled if k is None else f"{base}_at_K"
         close = [c.replace("_at_K", f"_at_{k}") if k is not None else c for c in similar_names(generic, self.names())]
         text = f'unknown metric "{name}"' + (f"; did you mean {or_list(close)}?" if close else "")

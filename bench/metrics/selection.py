@@ -132,7 +132,7 @@ def _add(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> None:
             f'metric "{metric.name}" is requested twice with different definitions: {other.definition} and '
             f"{metric.definition}",
             where=spec.where,
-            hint="write the method or variant in the name, for example accuracy.exact_match",
+            hint="remove one of the two, or write the method or variant in its name, for example accuracy.exact_match",
         )
 
 

@@ -65,7 +65,7 @@ class CallCache:
         except sqlite3.Error as error:
             self.close()
             raise ConfigError(
-                f"the call cache cannot be opened: {error}", where=str(self.path), hint="delete the file"
+                f"the call cache cannot be opened: {error}", where=str(self.path), hint="delete this file"
             ) from error
 
     def close(self) -> None:

@@ -96,7 +96,7 @@ class OpenAI:
         by_index = {_index(row, at): row for at, row in enumerate(rows)}
         if sorted(by_index) != list(range(len(rows))):
             raise MappingError(
-                f'embeddings: expected each "index" from 0 to {len(rows) - 1}; got {shown(sorted(by_index))}'
+                f'embeddings: expected each "index" from 0 to {len(rows) - 1} once; got {shown(sorted(by_index))}'
             )
         return [vector(by_index[at].get("embedding"), f"embeddings, index {at}") for at in range(len(rows))]
 

@@ -53,7 +53,7 @@ class Scripted:
                 return _with_usage(line.completion, text)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         raise Rejected(
-            f"{NAME}: no line of {self._path.name} matches the prompt sha256:{digest}",
+            f"{NAME}: no line of {self._path.name} matches the prompt with the SHA-256 {digest}",
             hint=f"add a line to the file that {VARIABLE} names",
         )
 
@@ -117,7 +117,9 @@ def _usage(tree: object, where: str) -> Usage | None:
         or not all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in tree.values())
     ):
         raise ConfigError(
-            '"usage" must be a map of token counts', where=where, hint=f"known: {', '.join(sorted(known))}"
+            '"usage" must be a map of token counts, each a whole number of 0 or more',
+            where=where,
+            hint=f"use the keys {', '.join(sorted(known))}",
         )
     total = tree.get("total_tokens", tree.get("input_tokens", 0) + tree.get("output_tokens", 0))
     return Usage(**{**tree, "total_tokens": total})

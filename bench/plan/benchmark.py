@@ -71,7 +71,10 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
     everything = dataset.selected(whole)
     selected = dataset.selected(selection) if ranges else everything
     if not everything:
-        raise UsageError(f"no item of {config.name} is selected", hint="widen the filters")
+        raise UsageError(
+            f"no item of {config.name} is selected",
+            hint="change --items, --items-of or --question-type, or remove them",
+        )
     return BenchmarkPlan(
         name=config.name,
         config=config,

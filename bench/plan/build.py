@@ -231,9 +231,9 @@ def _check_context_room(running: Sequence[Lane], request: RunRequest, files: Map
             size, fixed = context_window(name, files), min(sizes)
             if size is not None and size <= limit + fixed:
                 raise UsageError(
-                    f"the context of {name} ({size} tokens) has no room for memories: the answer can have {limit} "
-                    f"tokens, and the prompt of {lane.benchmark.name} has {fixed} tokens without them",
-                    hint="lower --max-answer-tokens, or correct the setting context of the model",
+                    f"the context of {name} ({size} tokens) has no room for memories: bench reserves {limit} tokens "
+                    f"for the answer, and the prompt of {lane.benchmark.name} has {fixed} tokens without memories",
+                    hint='lower --max-answer-tokens, or correct the key "context" of the model in configs/models',
                 )
 
 

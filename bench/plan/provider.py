@@ -282,7 +282,7 @@ def _put(tree: Json, provider: str, path: str, value: object) -> None:
         if not isinstance(below, dict):
             raise UsageError(
                 f"--set {provider}.{path}: {key} is not a map of keys",
-                hint="show the keys with: bench describe PROVIDER",
+                hint=f"show the keys with: bench describe {provider}",
             )
         node = below
     node[_spelled(node, last)] = value

@@ -40,8 +40,8 @@ KEYS = "known keys: name, method, config, breakdown, evaluator"
         ),
         ("", 'unknown metric ""', "list the known metrics with: bench list metrics"),
         ("zzz", 'unknown metric "zzz"', "list the known metrics with: bench list metrics"),
-        ("mrr@0", 'metric "mrr_at_0": K must be 1 or more', 'write "ndcg_at_10", or give k'),
-        ("rouge_l@5", 'metric "rouge_l" has no cutoff K', 'write "rouge_l"'),
+        ("mrr@0", 'metric "mrr_at_0": K must be 1 or more', 'write "mrr_at_10", or give k'),
+        ("rouge_l@5", 'metric "rouge_l" does not accept a cutoff K', 'write "rouge_l" without K'),
         ("hit@9999999999", 'unknown metric "hit_at_9999999999"', "list the known metrics with: bench list metrics"),
         # numbers
         (
@@ -158,17 +158,17 @@ KEYS = "known keys: name, method, config, breakdown, evaluator"
         (
             {"name": "hit", "config": {"k": "ten"}},
             "metric \"hit\": K must be a whole number of 1 or more, not 'ten'",
-            'write "ndcg_at_10", or give k',
+            'write "hit_at_10", or give k',
         ),
         (
             {"name": "hit", "config": {"k": True}},
             'metric "hit": K must be a whole number of 1 or more, not True',
-            'write "ndcg_at_10", or give k',
+            'write "hit_at_10", or give k',
         ),
         (
             {"name": "map", "config": {"k": 0}},
             'metric "map": K must be a whole number of 1 or more, not 0',
-            'write "ndcg_at_10", or give k',
+            'write "map_at_10", or give k',
         ),
         # the shape of an entry
         (5, "a metric needs a name", "write a name, or {name: ...}"),
@@ -242,17 +242,17 @@ CLASS = "./m.py:C"
             "correct the file",
         ),
         ("1 +", CLASS, "./m.py:C cannot be imported: SyntaxError: invalid syntax (m.py, line 1)", "correct the file"),
-        ("class C: pass", CLASS, "metric ./m.py:C has no name", "write the class as in docs/add-a-metric.md"),
+        ("class C: pass", CLASS, 'metric ./m.py:C has no "name"', "write the class as in docs/add-a-metric.md"),
         (
             "class C: name = 'x'",
             CLASS,
-            "metric ./m.py:C has no definition",
+            'metric ./m.py:C has no "definition"',
             "write the class as in docs/add-a-metric.md",
         ),
         (
             "class C: name = definition = 'x'",
             CLASS,
-            "metric ./m.py:C has no score",
+            'metric ./m.py:C has no "score"',
             "write the class as in docs/add-a-metric.md",
         ),
         (
@@ -262,10 +262,10 @@ CLASS = "./m.py:C"
             'use "retrieval", "answer", "performance", "cost" or "custom"',
         ),
         (
-            "class C:\n  def __init__(self, must): pass",
+            "class C:\n  def __init__(self, x): pass",
             CLASS,
-            "metric ./m.py:C: C.__init__() missing 1 required positional argument: 'must'",
-            "remove the parameters that the metric's class does not accept",
+            "metric ./m.py:C does not accept its parameters: C.__init__() missing 1 required positional argument: 'x'",
+            "write the parameters that the class needs, and no others",
         ),
     ],
 )
@@ -282,8 +282,8 @@ def test_an_invalid_metric_class_gets_the_exact_message_and_hint(
 def test_a_config_parameter_that_the_class_does_not_accept_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("class C:\n  name = definition = score = 'x'\n", encoding="utf-8")
     text, where, hint = error_of({"name": "mine", "evaluator": CLASS, "config": {"bonus": 1}}, tmp_path)
-    assert (text, where) == ("metric ./m.py:C: C() takes no arguments", PLACE)
-    assert hint == "remove the parameters that the metric's class does not accept"
+    assert (text, where) == ("metric ./m.py:C does not accept its parameters: C() takes no arguments", PLACE)
+    assert hint == "write the parameters that the class needs, and no others"
 
 
 def test_two_configs_for_one_evaluator_class_are_an_error(tmp_path: Path) -> None:
@@ -309,7 +309,9 @@ def test_one_metric_name_with_two_definitions_is_an_error() -> None:
         'b: metric "ndcg_at_10" is requested twice with different definitions: ndcg@10/1 and '
         "ndcg@10[gain=exponential]/1"
     )
-    assert caught.value.hint == "write the method or variant in the name, for example accuracy.exact_match"
+    assert caught.value.hint == (
+        "remove one of the two, or write the method or variant in its name, for example accuracy.exact_match"
+    )
 
 
 def test_all_invalid_metrics_of_a_list_are_reported() -> None:

@@ -57,7 +57,7 @@ def _ranks(order: Sequence[int], events: int) -> tuple[list[int], list[int]]:
     others = []
     for place, event in enumerate(order, start=1):
         if event < 0 or event > events:
-            raise ValueError(f"event {event} is not one of 0..{events}")
+            raise ValueError(f"event {event} is outside 0 to {events}")
         if event == 0:
             others.append(place)
         else:
