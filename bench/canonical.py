@@ -291,7 +291,7 @@ def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CanonicalError("not_utf8", f"byte {error.start} is not UTF-8") from error
+        raise CanonicalError("not_utf8", f"the text is not UTF-8 at byte {error.start}") from error
 
 
 def check_depth(text: str) -> None:

@@ -79,9 +79,9 @@ async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict
         done = await anyio.to_thread.run_sync(exporter.export, spans)
         if done.value != 0:
             raise UsageError(
-                f"the trace collector did not accept {counted(len(spans), 'span(|s)')} of "
-                f"{counted(len(ended), 'item(|s)')}",
-                hint="set the address of the collector with OTEL_EXPORTER_OTLP_ENDPOINT; default: http://localhost:4318",
+                f"the trace collector did not accept the spans of {counted(len(ended), 'item(|s)')}",
+                hint="start the collector, or set its address with OTEL_EXPORTER_OTLP_ENDPOINT; default: "
+                "http://localhost:4318",
             )
         sent[record.key] = ended[-1][3]
         count += len(ended)

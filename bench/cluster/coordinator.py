@@ -62,13 +62,15 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
     request = plan.request
     if request.limit is not None or request.sample is not None:
         raise UsageError(
-            f"--{'limit' if request.limit is not None else 'sample'} would apply to every shard separately",
-            hint="with --cluster, select items with --start and --end, --items, --items-of or --question-type",
+            f"--{'limit' if request.limit is not None else 'sample'} cannot be used with --cluster, because it would "
+            "apply to every shard separately",
+            hint="select items with --start and --end, --items, --items-of or --question-type",
         )
     positions, breaks = _selected(plan)
     if not 1 <= count <= len(positions):
         raise UsageError(
-            f"--shards {count}: the run has only {counted(len(positions), 'item(|s)')}, but every shard needs an item"
+            f"--shards {count}: the run has only {counted(len(positions), 'item(|s)')}, but every shard needs an item",
+            hint="remove --shards, or give a smaller number",
         )
     whole = plan.ranges[0] if plan.ranges else (1, plan.total)
     ranges = cut_range(whole, positions, breaks, count, corpora_whole=plan.workers > 1)

@@ -39,9 +39,8 @@ HINT = "install the same version of bench with its extra [cluster] on every work
 
 def _unanswered(worker: str, checked: str, error: BaseException) -> UsageError:
     hint = "restart the worker" if isinstance(error, TimeoutError) else HINT
-    return UsageError(
-        f"the check of the {checked} of worker {worker} failed: {type(error).__name__}: {error}", hint=hint
-    )
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return UsageError(f"worker {worker}: the check of its {checked} failed: {reason}", hint=hint)
 
 
 async def workers(cluster: Fleet) -> Mapping[str, int]:

@@ -130,7 +130,7 @@ class Catalog:
         exact = [entry for entry in found if entry.name.lower() == name.lower()] or found
         if len(exact) > 1:
             places = " and ".join(str(entry.path) for entry in exact)
-            raise ConfigError(f'two {kind} have the name "{name}": {places}', hint="rename one of them")
+            raise ConfigError(f'two {kind} have the name or alias "{name}": {places}', hint="rename one of them")
         if not exact:
             raise self._unknown(kind, name)
         return exact[0]

@@ -146,7 +146,8 @@ class Source:
         label = display_path(path)
         tree, places = parse_json(text, label) if path.suffix == ".json" else _parse_yaml(text, label)
         if not isinstance(tree, dict):
-            raise ConfigError("a config must be a map of keys", where=f"{label}:1:1", hint="see bench schema")
+            hint = "show the keys with: bench schema KIND; KIND is benchmark, manifest, provider or run"
+            raise ConfigError("a config must be a map of keys", where=f"{label}:1:1", hint=hint)
         return cls(path=path, tree=tree, places=places)
 
     @property

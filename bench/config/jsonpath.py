@@ -184,8 +184,9 @@ def _library_steps(text: str, where: str | None) -> tuple[Step, ...]:
     Usual paths do not need the library, whose import takes 0.2 s.
     """
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
+        root = text[0]
         raise ConfigError(
-            f'"{text}" is not a valid JSONPath: expected "." or "[" after "{text[0]}"',
+            f'"{text}" is not a valid JSONPath: expected "." or "[" after "{root}"',
             where=where,
             hint="write a path such as $.items[0].content (RFC 9535)",
         )

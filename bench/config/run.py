@@ -71,7 +71,7 @@ def _words(value: object) -> object:
     parted = (re.split(r"[,\s]+", entry) if isinstance(entry, str) else (entry,) for entry in entries)
     found = tuple(part for parts in parted for part in parts if part != "")
     if entries and not found:  # a variable of a shell that is not set; left out, the default would be taken
-        raise ValueError("expected a name, got an empty text; omit the name to use the default")
+        raise ValueError("expected a name, got an empty text; remove the flag or key to use the default")
     return found
 
 

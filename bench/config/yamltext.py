@@ -63,6 +63,8 @@ class _TreeBuilder:
         self.aliased = self.aliased or id(node) in self.seen
         self.seen.add(id(node))
         if len(path) > MAX_DEPTH:
+            if not self.aliased:
+                raise self.error(node, f"nested deeper than {MAX_DEPTH} levels", "flatten the file")
             raise self.error(node, f"nested deeper than {MAX_DEPTH} levels", "write the values out, without aliases")
         if self.aliased and self.nodes > MAX_NODES:
             raise self.error(

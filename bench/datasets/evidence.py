@@ -297,7 +297,7 @@ def require_coverage(gaps: Sequence[CoverageGap], *, benchmark: str, where: str 
     more = f" and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
     items = len({gap.item for gap in gaps})
     raise DataError(
-        f"evidence of {counted(items, 'item(|s)')} of {benchmark} is missing in the texts that providers "
+        f"{benchmark}: the evidence of {counted(items, 'item(|s)')} is missing in the texts that providers "
         f"would receive: "
         f"{listed}{more}",
         where=where,

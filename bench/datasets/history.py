@@ -155,11 +155,11 @@ class ContextReader:
             turns = sum(len(session.turns) for session in sessions)
             blank = sum(is_blank_turn(turn) for session in sessions for turn in session.turns)
             lacking = (
-                "has a turn" if not turns else "has text" if blank == turns else "has turns to ingest (removeRoles)"
+                "no turn" if not turns else "no text" if blank == turns else "no turn with a role outside removeRoles"
             )
             return place.error(
                 name,
-                f"contains no memory: it has {counted(len(sessions), 'session(|s)')}, but none of them {lacking}",
+                f"contains no memory: it has {counted(len(sessions), 'session(|s)')}, but {lacking}",
                 hint=NO_HISTORY_HINT,
             )
         if isinstance(value, Mapping):

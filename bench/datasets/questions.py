@@ -384,8 +384,8 @@ class QuestionReader:
         for key, path in self.paths.metadata.items():
             value = next((one for scope in scopes if (one := metadata_at(path, scope)) is not None), None)
             if key in self.dimensions and isinstance(value, list | Mapping):
-                hint = "a breakdown needs one text or number per item"
-                raise place.error(path_name(path), "must be one name, not", value, hint=hint)
+                hint = "map one text or number per item, or remove the field from the breakdown of the metrics"
+                raise place.error(path_name(path), "must be one text or number, not", value, hint=hint)
             if value is not None:
                 found[key] = value
         return found
@@ -590,7 +590,7 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
         hint = f'write the path of one element: "{first}"' if isinstance(value, list) and value else None
-        raise place.error(path_name(path), "must be one name, not", value, hint=hint)
+        raise place.error(path_name(path), "must be one text or number, not", value, hint=hint)
     return scalar_text(value) or None
 
 

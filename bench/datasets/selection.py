@@ -21,6 +21,7 @@ from typing import Protocol
 
 from bench.config.file import did_you_mean
 from bench.errors import UsageError
+from bench.visible_text import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,10 @@ class Selection:
             return self._shard_range(total)
         start = 1 if self.start is None else self.start
         end = total if self.end is None else self.end
+        if self.end is None and self.start is not None and start > total:
+            raise UsageError(
+                f"--start {start}: the selection has only {counted(total, 'item(|s)')}", hint="give a smaller --start"
+            )
         if start < 1 or end < start:
             raise UsageError(
                 f"the range {start}..{end} contains no item", hint="use positions from 1; both ends are included"

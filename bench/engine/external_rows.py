@@ -124,7 +124,8 @@ def _from_json(lines: list[tuple[str, str]]) -> list[ExternalRow]:
     for where, text in lines:
         row = _json_row(_object(text, where), where)
         if row.item in rows:
-            raise DataError(f'item "{row.item}" occurs twice', where=where, hint=f"see {rows[row.item].where}")
+            hint = f"remove one of the two; the first is at {rows[row.item].where}"
+            raise DataError(f'item "{row.item}" occurs twice', where=where, hint=hint)
         rows[row.item] = row
     return list(rows.values())
 
@@ -179,7 +180,7 @@ def _from_trec(lines: list[tuple[str, str]]) -> list[ExternalRow]:
             raise DataError(
                 f'hit "{line.hit}" of item "{line.item}" occurs twice',
                 where=where,
-                hint=f"see {hits[line.hit].where}",
+                hint=f"remove one of the two; the first is at {hits[line.hit].where}",
             )
         hits[line.hit] = line
     return [_trec_row(item, list(hits.values())) for item, hits in by_item.items()]
@@ -188,8 +189,9 @@ def _from_trec(lines: list[tuple[str, str]]) -> list[ExternalRow]:
 def _trec_line(text: str, where: str) -> TrecLine:
     parts = text.split()
     if len(parts) != TREC_FIELDS:
+        fields = counted(len(parts), "field(|s)")
         raise DataError(
-            f"the line has {counted(len(parts), 'field(|s)')}, but a line of a TREC run has {TREC_FIELDS}",
+            f"the line has {fields}, but a line of a TREC run has {TREC_FIELDS}",
             where=where,
             hint=TREC_HINT,
         )

@@ -119,11 +119,11 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
         else:
             rows[item] = ExternalRow(item=item, where=f"{path}, row {at}", answer=answer)
     if not rows:
-        hint = f"check that these are answers to {dataset.name}"
+        rows_read = counted(len(found), "row(|s)")
         raise DataError(
-            f"no row maps to an item of {dataset.name} ({counted(len(found), 'row(|s)')} read)",
+            f"no row is an answer to an item of {dataset.name} ({rows_read} read)",
             where=str(path),
-            hint=hint,
+            hint=f"check that these are answers to {dataset.name}",
         )
     return VendorAnswers(
         shape=shape.name, rows=tuple(rows.values()), n=len(found), unmapped=tuple(unmapped), repeated=repeated

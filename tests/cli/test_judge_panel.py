@@ -429,7 +429,7 @@ def test_partial_labels_give_an_interval_and_apply_to_the_next_rescore(answered:
     ("text", "message"),
     [
         ("id\tlabel\n", "the header line must be"),
-        ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" is not the id of an answer in this review'),
+        ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" is not the id of an answer that was drawn from this run'),
         ("HEAD\nID\tt\tq\te\ta\tmaybe\n", '"maybe" is not a valid label: expected right or wrong'),
         ("HEAD\nID\tright\n", "has 2 cells, but the header has 6"),
     ],

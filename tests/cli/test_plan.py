@@ -75,16 +75,20 @@ def test_positional_arguments_equal_the_benchmark_and_provider_flags(bench: Benc
 
 @pytest.mark.parametrize("command", ["plan", "eval"])
 @pytest.mark.parametrize(
-    "flags",
-    [("demo", "--benchmarks", "locomo"), ("demo", "bm25", "--providers", "oracle"), ("demo", "--benchmarks=demo")],
+    ("flags", "name", "flag"),
+    [
+        (("demo", "--benchmarks", "locomo"), "demo", "--benchmarks"),
+        (("demo", "bm25", "--providers", "oracle"), "bm25", "--providers"),
+        (("demo", "--benchmarks=demo"), "demo", "--benchmarks"),
+    ],
 )
 def test_a_positional_name_combined_with_its_flag_is_rejected(
-    bench: Bench, command: str, flags: tuple[str, ...]
+    bench: Bench, command: str, flags: tuple[str, ...], name: str, flag: str
 ) -> None:
     output = bench(command, *flags, check=2).stderr
     assert output == (
-        'error: "demo" cannot be combined with --benchmarks or --providers\n'
-        "hint: give the names with or without flags\n"
+        f'error: the name "{name}" without a flag cannot be combined with {flag}\n'
+        "hint: write BENCHMARK PROVIDER without flags, or use --benchmarks and --providers for all names\n"
     )
 
 

@@ -61,7 +61,7 @@ def test_shards_have_equal_numbers_of_selected_items_inside_the_range(tmp_path: 
 def test_limit_and_sample_are_rejected_with_several_shards(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:9")
     for flag in ("limit", "sample"):
-        with pytest.raises(UsageError, match=f"--{flag} would apply to every shard separately"):
+        with pytest.raises(UsageError, match=f"--{flag} cannot be used with --cluster, because it would apply"):
             shards_of(world.plan(providers="oracle", **{flag: 4}), 2)
 
 

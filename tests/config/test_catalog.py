@@ -222,7 +222,7 @@ def test_a_name_of_two_files_is_an_error_that_names_both(tmp_path: Path) -> None
     two = put(tmp_path, "providers", "two.yaml", "name: two\naliases: [SAME]\n")
     with pytest.raises(ConfigError) as caught:
         Catalog.load(tmp_path).find("providers", "same")
-    assert str(caught.value) == f'two providers have the name "same": {one} and {two}'
+    assert str(caught.value) == f'two providers have the name or alias "same": {one} and {two}'
     assert caught.value.hint == "rename one of them"
 
 

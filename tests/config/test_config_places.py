@@ -70,6 +70,9 @@ def test_a_path_below_the_working_directory_is_shown_relative_to_it(
     assert source(name=str(tmp_path / "x.yaml")).label == "x.yaml"
 
 
+SCHEMAS = "show the keys with: bench schema KIND; KIND is benchmark, manifest, provider or run"
+
+
 @each_row(
     ("content", "message", "hint"),
     [
@@ -80,9 +83,9 @@ def test_a_path_below_the_working_directory_is_shown_relative_to_it(
             "split the config, or remove long texts",
         ),
         (None, "cannot read the file: No such file or directory", "check the path"),
-        (b"[1]", "a config must be a map of keys", "see bench schema"),
-        (b"", "a config must be a map of keys", "see bench schema"),
-        (b"just text", "a config must be a map of keys", "see bench schema"),
+        (b"[1]", "a config must be a map of keys", SCHEMAS),
+        (b"", "a config must be a map of keys", SCHEMAS),
+        (b"just text", "a config must be a map of keys", SCHEMAS),
     ],
 )
 def test_an_unreadable_or_malformed_config_file_is_refused(

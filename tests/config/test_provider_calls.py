@@ -157,12 +157,12 @@ def test_setup_and_wait_blocks_with_missing_keys_are_refused(more: str, message:
         ({"pattern": "id=(.*)", "field": "$.text"}, None),
         (
             {},
-            'needs exactly one of "field", "metadata", "content_hash", or "field" with one of '
+            'needs exactly one of "metadata", "content_hash", "field" alone, or "field" with one of '
             '"tag_prefix", "pattern", "captured"',
         ),
         (
             {"metadata": "a", "content_hash": True},
-            'needs exactly one of "field", "metadata", "content_hash", or "field" with one of '
+            'needs exactly one of "metadata", "content_hash", "field" alone, or "field" with one of '
             '"tag_prefix", "pattern", "captured"',
         ),
         ({"tag_prefix": "b:"}, '"tag_prefix" needs "field", the path to the ids'),

@@ -163,7 +163,7 @@ def test_a_password_in_a_database_url_is_refused(tmp_path: Path) -> None:
             [
                 (
                     '4:8: scope "id" needs response.ids, the path to the job ids',
-                    "add response: {ids: ...} to the call, or scope: namespace",
+                    "add response: {ids: PATH} to endpoints.add, or write scope: namespace",
                 )
             ],
         ),
@@ -173,7 +173,7 @@ def test_a_password_in_a_database_url_is_refused(tmp_path: Path) -> None:
             [
                 (
                     '7:56: scope "id" needs response.ids, the path to the job ids',
-                    "add response: {ids: ...} to the call, or scope: namespace",
+                    "add response: {ids: PATH} to endpoints.clear, or write scope: namespace",
                 )
             ],
         ),

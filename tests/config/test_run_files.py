@@ -91,6 +91,9 @@ def test_each_flag_parses_its_values(flag: str, given: object, value: object) ->
     assert getattr(of(**{flag: given}), flag) == value
 
 
+NO_NAME = "expected a name, got an empty text; remove the flag or key to use the default"
+
+
 @each_row(
     ("flags", "message"),
     [
@@ -124,8 +127,8 @@ def test_each_flag_parses_its_values(flag: str, given: object, value: object) ->
         ({"max_error_rate": 1.01}, "--max-error-rate must be less than or equal to 1, not 1.01"),
         ({"max_cost": 0}, "--max-cost must be greater than 0, not 0"),
         ({"isolation": "none"}, "--isolation must be 'off', 'probe' or 'full', not \"none\""),
-        ({"benchmarks": ""}, "--benchmarks: expected a name, got an empty text; omit the name to use the default"),
-        ({"providers": [" , "]}, "--providers: expected a name, got an empty text; omit the name to use the default"),
+        ({"benchmarks": ""}, f"--benchmarks: {NO_NAME}"),
+        ({"providers": [" , "]}, f"--providers: {NO_NAME}"),
         ({"seed": 2**53}, "--seed must be less than or equal to 9007199254740991, not 9007199254740992"),
         ({"benchmarks": 5}, "--benchmarks must be a list, not 5"),
         ({"metrics": 5}, "--metrics must be a list, not 5"),

@@ -228,7 +228,7 @@ def test_evidence_missing_from_the_sent_text_is_an_error_unless_altered(chat) ->
     assert errors("formatTemplate: '${session|lines}'") == []
     (problem,) = errors("formatTemplate: '${turns} turns'")
     assert problem.endswith(
-        "evidence of 1 item of chat is missing in the texts that providers would receive: q1 (s1#1)"
+        "chat: the evidence of 1 item is missing in the texts that providers would receive: q1 (s1#1)"
     )
 
 

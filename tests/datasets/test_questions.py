@@ -174,7 +174,7 @@ def test_a_question_type_is_a_label_or_None(chat, kind: object, label: str | Non
 def test_a_list_as_question_type_is_refused_with_its_place(chat, kind: object, hint: str) -> None:
     with pytest.raises(BenchError) as caught:
         chat(row(kind=kind))
-    assert "[0].kind: kind must be one name, not: " in str(caught.value) and "(row q1)" in str(caught.value)
+    assert "[0].kind: kind must be one text or number, not: " in str(caught.value) and "(row q1)" in str(caught.value)
     assert hint in (caught.value.hint or "")
 
 

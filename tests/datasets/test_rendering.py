@@ -217,7 +217,8 @@ def test_require_coverage_lists_twenty_gaps_and_counts_the_rest() -> None:
         require_coverage(gaps, benchmark="b", where="b.yaml:1:1")
     text = str(caught.value)
     assert text.startswith(
-        "b.yaml:1:1: evidence of 12 items of b is missing in the texts that providers would receive: i0 (t0), i0 (t1), "
+        "b.yaml:1:1: b: the evidence of 12 items is missing in the texts that providers would receive: "
+        "i0 (t0), i0 (t1), "
     )
     assert text.endswith("i9 (t19) and 3 more")
     assert caught.value.hint == "map the field that contains the evidence, such as a caption, or correct formatTemplate"

@@ -323,7 +323,7 @@ def test_plain_texts_are_sessions_of_one_turn(workspace: Workspace) -> None:
 
 def test_a_row_without_a_history_is_refused(workspace: Workspace) -> None:
     assert refusal(workspace, LISTED % "", []) == "t.json: [0].talk: talk contains no memory: it is empty (row r)"
-    assert refusal(workspace, LISTED % "", [[], []]).endswith("it has 2 sessions, but none of them has a turn (row r)")
+    assert refusal(workspace, LISTED % "", [[], []]).endswith("it has 2 sessions, but no turn (row r)")
     text = refusal(workspace, KEYED, {"title": [], "sentences": []})
     assert 'talk has title, sentences; none matches sessionPattern "session_*" (row r)' in text
 

@@ -80,7 +80,7 @@ def test_an_item_that_occurs_twice_names_both_lines(tmp_path: Path) -> None:
     with pytest.raises(DataError) as refused:
         read_external(path)
     assert (refused.value.message, refused.value.where) == ('item "1" occurs twice', f"{path}:3")
-    assert refused.value.hint == f"see {path}:1"
+    assert refused.value.hint == f"remove one of the two; the first is at {path}:1"
 
 
 def test_hits_of_a_trec_file_are_sorted_by_score_and_then_rank(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_hit_that_occurs_twice_names_both_lines(tmp_path: Path) -> None:
     with pytest.raises(DataError) as refused:
         read_external(path)
     assert (refused.value.message, refused.value.where) == ('hit "a" of item "q1" occurs twice', f"{path}:3")
-    assert refused.value.hint == f"see {path}:1"
+    assert refused.value.hint == f"remove one of the two; the first is at {path}:1"
 
 
 @each_row("content", ["", "\n", "  \n\t\n", "\ufeff", "\ufeff\n"])

@@ -118,7 +118,7 @@ async def test_a_variant_with_another_ingest_is_refused_and_auto_ingests_only_th
     adds = stub.calls("add")
     for command in (("fork", "r1", "--from", "ingest"), ("run", "--benchmarks", "facts", "--reuse-build", "r1")):
         refused = await ended_with(2, bench, *command, *variants)
-        assert "build facts/faulty of run r1 does not match faulty@b of this run" in refused.stderr
+        assert "faulty@b cannot reuse build facts/faulty of run r1, because these values differ" in refused.stderr
         assert "unit: session -> turn" in refused.stderr and "--reuse-build auto" in refused.stderr
         assert stub.calls("add") == adds, "nothing was ingested"
     await in_thread(bench, "run", "--benchmarks", "facts", "--reuse-build", "auto", *variants, "--run-id", "r2", "-q")

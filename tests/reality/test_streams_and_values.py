@@ -137,4 +137,7 @@ def test_a_command_with_a_closed_stdout_succeeds(monkeypatch: pytest.MonkeyPatch
 
 def test_a_list_flag_without_a_value_is_refused(bench: Bench) -> None:
     done = bench("plan", "--providers", "", check=2)
-    assert "error: --providers: expected a name, got an empty text; omit the name to use the default" in done.stderr
+    assert (
+        "error: --providers: expected a name, got an empty text; remove the flag or key to use the default"
+        in done.stderr
+    )

@@ -184,7 +184,7 @@ SPELLINGS: list[tuple[bytes, str]] = [
     (LINE.replace(b":4,", b":9007199254740992,"), "index: an integer is not in"),
     (LINE.replace(b":4,", b":NaN,"), "index: NaN and infinities are not JSON"),
     (LINE.replace(b"wrong", b"\\ud800"), "reason: half of a surrogate pair is not Unicode text"),
-    (LINE.replace(b"wrong", b"\xff"), "byte 51 is not UTF-8"),
+    (LINE.replace(b"wrong", b"\xff"), "the text is not UTF-8 at byte 51"),
     (b"\xef\xbb\xbf" + LINE, "the document begins with a byte order mark"),
     (LINE[:-1], "Expecting ',' delimiter at line 1"),
     (LINE + LINE, "Extra data at line 1"),

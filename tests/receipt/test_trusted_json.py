@@ -58,7 +58,7 @@ UNREADABLE: list[tuple[object, str]] = [
     (b"", "Expecting value at line 1 column 1"),
     (b"{", "Expecting property name enclosed in double quotes at line 1 column 2"),
     (b"\xef\xbb\xbf{}", "the document begins with a byte order mark"),
-    (b"\xff", "byte 0 is not UTF-8"),
+    (b"\xff", "the text is not UTF-8 at byte 0"),
     (b'{"keys": [], "keys": []}', "keys: the key occurs twice in one object"),
     (b'{"schema": "bench.trusted/1", "\\u0073chema": "x"}', "schema: the key occurs twice in one object"),
     (b'{"a": NaN}', "a: NaN and infinities are not JSON"),

@@ -133,7 +133,7 @@ async def _judge_all(
     sides = [side for target in targets for side in await _answer_sets(catalog, target, dataset)]
     if not sides:
         raise UsageError(
-            f"{', '.join(targets)} has no answers to the benchmark {name}",
+            f"no answers to the benchmark {name} in {', '.join(targets)}",
             hint="list the jobs of a run with: bench results RUN_ID",
         )
     names = [side.name for side in sides]

@@ -176,7 +176,7 @@ def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], 
     given = [part for name in names or ROLES for part in name.split(",") if part]
     unknown = [name for name in given if name not in ROLES]
     if unknown or not given:
-        raise UsageError(f"unknown role {unknown[0] if unknown else ''!r}", hint='use the role "receipt" or "log"')
+        raise UsageError(f'unknown role "{unknown[0] if unknown else ""}"', hint='use the role "receipt" or "log"')
     return tuple(role for role in ROLES if role in given)
 
 

@@ -144,8 +144,9 @@ async def _read_labels(folder: Path, path: Path) -> int:
 
 def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
+        cells = counted(len(row), "cell(|s)")
         raise DataError(
-            f"the row has {counted(len(row), 'cell(|s)')}, but the header has {len(HEAD)}",
+            f"the row has {cells}, but the header has {len(HEAD)}",
             where=where,
             hint="keep all columns of the file",
         )
@@ -153,9 +154,9 @@ def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, 
     given = label.strip().lower()
     if answer_id not in known:
         raise DataError(
-            f'"{answer_id}" is not the id of an answer in this review',
+            f'"{answer_id}" is not the id of an answer that was drawn from this run',
             where=where,
-            hint="create the file of this run with: bench review RUN_ID --n 50",
+            hint="use the label file of this run; create it with: bench review RUN_ID --n 50",
         )
     if not given:
         return None

@@ -309,9 +309,10 @@ def _with_names(flags: RunFlags, names: Sequence[str]) -> RunFlags:
         return flags
     benchmark, *providers = names
     if flags.benchmarks is not None or (providers and flags.providers is not None):
+        flag, name = ("--benchmarks", benchmark) if flags.benchmarks is not None else ("--providers", providers[0])
         raise UsageError(
-            f'"{benchmark}" cannot be combined with --benchmarks or --providers',
-            hint="give the names with or without flags",
+            f'the name "{name}" without a flag cannot be combined with {flag}',
+            hint="write BENCHMARK PROVIDER without flags, or use --benchmarks and --providers for all names",
         )
     return replace(flags, benchmarks=[benchmark], providers=providers or flags.providers)
 

@@ -374,7 +374,7 @@ def read_benchmark(path: Path, *, find: FindBenchmark, workspace: Path | None = 
         raise ConfigError(
             "a manifest and a YAML benchmark cannot extend each other",
             where=origin.place(("extends",)),
-            hint="extend a benchmark of the same dialect",
+            hint="write both files as manifests, or both as YAML benchmarks",
         )
     config, problems = _from_manifest(origin) if is_manifest else _from_yaml(origin, workspace)
     problems += problems_of(config)
@@ -397,8 +397,11 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
         if parent is None:
             text = f'"extends: {name}": there is no benchmark with this name'
             raise ConfigError(text, where=where, hint="list the known benchmarks with: bench list benchmarks")
-        if any(source.path.resolve() == parent.resolve() for source in sources) or len(sources) > MAX_EXTENDS:
+        if any(source.path.resolve() == parent.resolve() for source in sources):
             raise ConfigError(f'"extends: {name}" is circular', where=where, hint='remove one of the keys "extends"')
+        if len(sources) > MAX_EXTENDS:
+            text = f'"extends: {name}": more than {MAX_EXTENDS} files extend each other'
+            raise ConfigError(text, where=where, hint='remove one of the keys "extends"')
         sources.append(Source.read(parent))
     return tuple(sources)
 
@@ -510,9 +513,15 @@ def _file_text(name: str, path: TreePath, origin: ConfigOrigin, workspace: Path 
         )
     try:
         return found.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise ConfigError(
-            f'cannot read "{name}": {error}', where=origin.place(path), hint="save the file as UTF-8"
+            f'cannot read the file "{name}": {error.strerror}', where=origin.place(path), hint="make the file readable"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f'the file "{name}" is not UTF-8 at byte {error.start}',
+            where=origin.place(path),
+            hint="save the file as UTF-8",
         ) from error
 
 
@@ -536,16 +545,17 @@ def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
     if not isinstance(manifest.evaluation, LlmAsJudge) or manifest.evaluation.type_instructions_file is None:
         return {}
     path: TreePath = ("evaluation", "type_instructions_file")
-    text = _file_text(manifest.evaluation.type_instructions_file, path, origin, None)
+    name = manifest.evaluation.type_instructions_file
+    text = _file_text(name, path, origin, None)
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"the type_instructions_file is not JSON: {error}", where=origin.place(path), hint="correct the file"
+            f'type_instructions_file "{name}" is not JSON: {error}', where=origin.place(path), hint="correct the file"
         ) from error
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise ConfigError(
-            "the type_instructions_file must be a JSON object that maps each question type to a text",
+            f'type_instructions_file "{name}" must be a JSON object that maps each question type to a text',
             where=origin.place(path),
             hint="correct the file",
         )

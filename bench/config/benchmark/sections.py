@@ -193,7 +193,7 @@ class ContextSection(ConfigModel):
     @classmethod
     def _one_star(cls, value: str) -> str:
         if value.count("*") != 1:
-            raise ValueError(f'"{value}" must contain one "*" in place of the session number')
+            raise ValueError(f'"{value}" must contain exactly one "*", in place of the session number')
         return value
 
 
@@ -543,7 +543,7 @@ class Evaluation(ConfigModel):
     def _in_range(cls, value: Mapping[str, float] | tuple[float, ...]) -> Mapping[str, float] | tuple[float, ...]:
         for share in value.values() if isinstance(value, Mapping) else value:
             if not 0 <= share <= 1:
-                raise ValueError(f"{share:g} is not in 0..1")
+                raise ValueError(f"expected a number from 0 to 1, got {share:g}")
         return value
 
     @field_validator("method", mode="before")

@@ -125,7 +125,7 @@ def _known_method(name: str) -> str:
     if name in METHODS or name in {point.name for point in plug_ins(PLUG_INS)}:
         return name
     listed = ", ".join(f"'{method}'" for method in METHODS)
-    raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": listed})
+    raise PydanticCustomError("literal_error", "must be {expected}", {"expected": listed})
 
 
 Method = Annotated[str, AfterValidator(_known_method), WithJsonSchema({"type": "string", "examples": list(METHODS)})]

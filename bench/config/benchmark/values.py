@@ -284,7 +284,7 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
             yield _Constant(name, constant[1] if constant[1] is not None else constant[2]), filters
             continue
         if not name or "${" in name:
-            raise ConfigError(f'"${{{name}}}" is empty', where=where, hint="write ${field} or ${$.path}")
+            raise ConfigError(f'"${{{name}}}" does not name a field', where=where, hint="write ${field} or ${$.path}")
         value = compile_value(name, where=where)
         if isinstance(value, _MultiPath) and any(isinstance(step, Join) for step in filters):
             value = _ListPath(value.path)

@@ -95,7 +95,7 @@ class IdForm(ConfigModel):
             given.add("content_hash")
         if len(given) > 1 or (not given and self.field is None):
             raise ValueError(
-                'needs exactly one of "field", "metadata", "content_hash", or "field" with one of '
+                'needs exactly one of "metadata", "content_hash", "field" alone, or "field" with one of '
                 '"tag_prefix", "pattern", "captured"'
             )
         if given & {"tag_prefix", "pattern", "captured"} and self.field is None:

@@ -148,10 +148,11 @@ def _wait(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for path, wait, giver in blocks:
         calls = (giver, *getattr(giver, "steps", ()), *([config.endpoints.finish] if config.endpoints.finish else []))
         if wait is not None and wait.scope == "id" and not any(_gives_ids(call) for call in calls):
+            name = "add" if path == ("wait",) else "clear"
             yield ConfigError(
                 'scope "id" needs response.ids, the path to the job ids',
                 where=source.place((*path, "scope")),
-                hint="add response: {ids: ...} to the call, or scope: namespace",
+                hint=f"add response: {{ids: PATH}} to endpoints.{name}, or write scope: namespace",
             )
 
 

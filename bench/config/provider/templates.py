@@ -74,13 +74,11 @@ def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[
             from_environment = block[0] in FROM_ENVIRONMENT
             if from_environment and ENVIRONMENT.fullmatch(name):
                 continue
-            known = (
-                "only variables of the environment, in upper case" if from_environment else "none here; write the value"
-            )
+            instead = "name an environment variable, in upper case" if from_environment else "write the value itself"
             yield ConfigError(
-                f'unknown variable "{name}" in {key_text(path)}; the text is sent unchanged',
+                f'unknown variable "{name}" in {key_text(path)}; "${{{name}}}" would be sent unchanged',
                 where=source.place(path),
-                hint=f"known variables: {known}; a literal is written $${{{name}}}",
+                hint=f"{instead}; to send ${{{name}}} itself, write $${{{name}}}",
             )
 
 

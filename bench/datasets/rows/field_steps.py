@@ -97,7 +97,7 @@ class AddedField(ABC):
         The id of the value is added to ``joined_ids`` under the name of the field.
         """
         if self.name in row and not self.reads_itself:
-            raise self._fail(place, "the rows already have a field with this name", "choose another name")
+            raise self._fail(place, f'the rows already have a field "{self.name}"', "choose another name")
         found = self._value(row, place, joined_ids)
         return {self.name: found}
 
@@ -148,11 +148,12 @@ class _ZippedField(AddedField):
             if found is None:
                 continue
             if not isinstance(found, list):
-                raise self._fail(place, f"{value.text} is not a list", "name lists only")
+                raise self._fail(place, f"{value.text} is not a list", 'name only lists under "zip"')
             lists[key] = found
         lengths = {key: len(found) for key, found in lists.items()}
         if len(set(lengths.values())) > 1:
-            raise self._fail(place, f"lists of different length: {lengths}", "name lists of the same length")
+            listed = ", ".join(f"{key} has {length}" for key, length in lengths.items())
+            raise self._fail(place, f"lists of different length: {listed}", "correct the row, or name other lists")
         made = [dict(zip(lists, parts, strict=True)) for parts in zip(*lists.values(), strict=True)]
         joined_ids[self.name] = content_id(made)
         return made if lists else None
@@ -196,7 +197,11 @@ class JoinedRows(AddedField):
         for text in texts:
             one = next(file.rows_with(text), None)
             if one is None:
-                raise self._fail(place, f'"{text}" is not a key of {name}', "correct the key, or add the missing row")
+                raise self._fail(
+                    place,
+                    f'no row of {name} has the key "{text}"',
+                    f'correct the value at "by" in this row, or add a row with this key to {name}',
+                )
             found.append(one)
         return found if listed else found[0]
 
@@ -369,4 +374,4 @@ def _json_value(value: object) -> object:
         return FloatText(json.dumps(value, allow_nan=False))
     if value is None or isinstance(value, str | int):
         return value
-    raise ValueError(f"{type(value).__name__} is not JSON")
+    raise ValueError(type(value).__name__)

@@ -256,7 +256,7 @@ class _UnpackedFile:
                 copyfileobj(packed, made)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(
-                f"the gzip file is incomplete: {error}", where=label, hint="download the file again"
+                f"the gzip file is incomplete or damaged: {error}", where=label, hint="download the file again"
             ) from error
 
     def __del__(self) -> None:

@@ -210,7 +210,9 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
     for key, part in parts:
         if part is None:
             raise place.error(
-                f"{field}[{key}]", "is null", hint="write a text for every choice; letters are given by position"
+                f"{field}[{key}]",
+                "is null",
+                hint="write a text for each choice; its position decides its letter",
             )
     return texts_of([_joined(part, field, place) for _, part in parts], field, place)
 

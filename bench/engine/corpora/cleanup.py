@@ -147,9 +147,11 @@ async def clearing_plan(
         return None
     run_ids = [name for name in await borrowers(folder) if name not in freed]
     if run_ids:
+        users = f"{'runs' if len(run_ids) > 1 else 'run'} {', '.join(run_ids)}"
         raise Locked(
-            f"the memories of run {folder.name} are in use by run {', '.join(run_ids)}: nothing was cleared",
-            hint=f"first finish that run (bench resume {run_ids[0]}) or delete it (bench clean {run_ids[0]} --yes)",
+            f"the memories of run {folder.name} are in use by {users}: nothing was cleared",
+            hint=f"first finish run {run_ids[0]} (bench resume {run_ids[0]}) "
+            f"or delete it (bench clean {run_ids[0]} --yes)",
         )
     async with Reader.open(folder) as reader:
         meta = reader.meta

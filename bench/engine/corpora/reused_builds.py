@@ -103,7 +103,7 @@ def _folder(run: RunContext, wanted: str) -> Path:
     folder = folder if folder.is_dir() else folder.parent
     if folder.parent != (run.plan.workspace / CHECKPOINTS).resolve() or folder == run.folder.resolve():
         raise UsageError(
-            f"--reuse-build {wanted}: this workspace has no other run with this id", hint="give a run id, or auto"
+            f"--reuse-build {wanted}: expected the id of another run in this workspace", hint="give a run id, or auto"
         )
     return folder
 
@@ -172,7 +172,7 @@ def _line(change: tuple[str, str, str]) -> str:
 
 def _mismatch(lane: OpenLane, run_id: str, build: str, different: Changes) -> IdentityError:
     return IdentityError(
-        f"build {build} of run {run_id} does not match {lane.plan.provider.label} of this run",
+        f"{lane.plan.provider.label} cannot reuse build {build} of run {run_id}, because these values differ",
         changes=different,
         hint="undo the change, or reuse only the builds that match: bench run --reuse-build auto",
     )

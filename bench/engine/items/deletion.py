@@ -35,7 +35,9 @@ async def delete_and_verify(lane: OpenLane, ready: ReadyCorpus, item: Item, dele
     """
     provider, space = lane.provider, ready.space
     if not isinstance(provider, Deletes):
-        raise Unsupported(f"{provider.name} cannot delete a memory")
+        raise Unsupported(
+            f"{provider.name} cannot delete a memory", hint='use a provider with the capability "delete_memory"'
+        )
     rule = lane.plan.benchmark.config.deletion
     pause_s = 0.0 if rule is None else rule.phase_delay_ms / 1000
     targets = ready.content.anonymized.ids_of_session(deletion.target)
