@@ -27,6 +27,11 @@ WORDS: Mapping[str, type[StrEnum]] = {
     "Why an item was lost": LossKind,
 }
 
+STATES = """\
+These runs can be resumed: `paused` (by a signal or `bench pause`), `stopped` (for example by a limit or a refused key)
+and `interrupted` (the process died). A `partial` run ended, but has only some of the items. [Why items were
+lost](../failures.md) explains the values of the last row."""
+
 EVENTS = """\
 `bench run --json` prints one JSON object per line on stdout: `launch` once, `progress` at least every ten seconds,
 `stopping` after a signal or a limit, and `done` at the end. `bench schema event` prints the JSON Schema."""
@@ -53,6 +58,7 @@ def text() -> str:
         table(
             ["what", "values"], ([title, ", ".join(code(str(one)) for one in words)] for title, words in WORDS.items())
         ),
+        STATES,
         "## Event lines",
         EVENTS,
         table(["event", "fields"], _events()),
