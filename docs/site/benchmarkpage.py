@@ -169,7 +169,9 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     known, k = config.published, config.search.default_limit
     each = f"{known.items:,}" if known.items else "1 per question"
     size = known.memory_tokens
-    each_memory = "1 per memory and cut-off that includes it" if config.visibility else "1 per memory"
+    each_memory = "at most 1 per memory"
+    if config.visibility:
+        each_memory += " and cut-off that includes it"
     stored = f"{known.memories * size:,}" if known.memories and size else "the tokens of all stored text"
     context = (
         f"input in total: about {(known.items or 1) * (k * size + 200):,}"
@@ -178,7 +180,7 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     )
     rows = [
         ["add", f"at most {known.memories:,}" if known.memories else each_memory, stored],
-        ["search", each, "none"],
+        ["search for questions (checks not counted)", each, "none"],
     ]
     methods = config.evaluation.every_method
     if _needs_answers(config):
