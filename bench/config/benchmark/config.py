@@ -92,9 +92,9 @@ class BenchmarkFile(ConfigModel):
     fields: SchemaSection = Field(alias="schema")
     """paths of question, answer, history and other values in a row"""
     categories: Mapping[str, str] = Field(default_factory=dict)
-    """id of a question type in the data -> name of the type"""
+    """value at schema.questions.categoryField -> name of the question type"""
     categories_strict: bool = False
-    """true: an id without a name in categories is an error; false: such an id gives a note"""
+    """true: a value without a name in categories is an error; false: such a value gives a note"""
     question_types: tuple[QuestionType, ...] = ()
     """the allowed question types; any other type is an error"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
