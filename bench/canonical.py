@@ -341,7 +341,9 @@ def _load(text: str, refused: list[RejectedValue]) -> JSON:
             parse_constant=lambda _: refuse("number_not_finite"),
         )
     except json.JSONDecodeError as error:
-        raise CanonicalError("syntax", f"{error.msg} at line {error.lineno} column {error.colno}") from error
+        raise CanonicalError(
+            "syntax", f"the text is not JSON: {error.msg} at line {error.lineno} column {error.colno}"
+        ) from error
     return value
 
 

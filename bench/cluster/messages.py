@@ -70,7 +70,9 @@ def pack(folder: Path, *, whole: bool) -> CompressedParts:
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size:
         raise JournalError(
-            "the journal is still open in another program", where=str(path), hint="close that program, then resume"
+            "the journal is still open in another program",
+            where=str(path),
+            hint="close that program, then resume the run",
         )
     return CompressedParts(
         journal=zstandard.compress(path.read_bytes()), stores=None if whole else _stores(folder / STORES)

@@ -192,7 +192,7 @@ async def _execute(
             (folder / PAUSE_FILE).unlink(missing_ok=True)
             resume = folder if (folder / JOURNAL).exists() else None
             return await execute(plan, environment=environment, observer=reporter, resume=resume, share=order.share)
-    raise AssertionError("tenacity returned neither a value nor an error")
+    raise AssertionError("unreachable")
 
 
 async def _stop_when_requested(line: CoordinatorLine, folder: Path) -> None:

@@ -226,7 +226,7 @@ def _read_text(path: Path) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"not UTF-8 at byte {error.start}", where=display_path(path), hint="save the file as UTF-8"
+            f"the file is not UTF-8 at byte {error.start}", where=display_path(path), hint="save the file as UTF-8"
         ) from error
 
 

@@ -334,14 +334,15 @@ class Scanner:
         names = self.parser.names
         if self.parser.history.turns_read == 0 or not names.parts.open:
             return
+        missing = [(names.key_of(name), name, absence) for name, absence in names.parts.missing_names()]
         raise ConfigError.of(
             [
                 ConfigError(
-                    f"{names.label(name)}, but {absence}",
+                    f'{key} names "{name.text}", but {absence}',
                     where=self.config.place(*name.key),
                     hint=self._turn_key_hint(name.key),
                 )
-                for name, absence in names.parts.missing_names()
+                for key, name, absence in missing
             ]
         )
 

@@ -334,7 +334,7 @@ class QuestionReader:
             )
         if self.config.evaluation.method == "mcq" and not item.abstention:
             raise item.place.error(
-                f"{prefix}{path_name(path)}", f"is missing in {item.id}", hint="give the right choice"
+                f"{prefix}{path_name(path)}", f"is missing in item {item.id}", hint="give the right choice"
             )
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:

@@ -200,7 +200,7 @@ def _trec_line(text: str, where: str) -> TrecLine:
         line = TrecLine(item=item, where=where, hit=hit, rank=int(rank), score=float(score))
     except ValueError as error:
         raise DataError(
-            f"rank and score must be numbers, not {rank} and {score}", where=where, hint=TREC_HINT
+            f"rank must be a whole number and score a number, not {rank} and {score}", where=where, hint=TREC_HINT
         ) from error
     if line.score != line.score:
         raise DataError(f"the score {score} is not a number", where=where, hint=TREC_HINT)

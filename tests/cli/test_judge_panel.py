@@ -431,7 +431,7 @@ def test_partial_labels_give_an_interval_and_apply_to_the_next_rescore(answered:
         ("id\tlabel\n", "the header line must be"),
         ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" is not the id of an answer that was drawn from this run'),
         ("HEAD\nID\tt\tq\te\ta\tmaybe\n", '"maybe" is not a valid label: expected right or wrong'),
-        ("HEAD\nID\tright\n", "has 2 cells, but the header has 6"),
+        ("HEAD\nID\tright\n", "has 2 cells, but the header has 6 columns"),
     ],
 )
 def test_review_rejects_a_label_file_that_does_not_match(answered: Stub, bench: Bench, text: str, message: str) -> None:

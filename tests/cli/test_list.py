@@ -24,7 +24,7 @@ from tests.rows import each_row
 from tests.small_journal import Job, made, record
 
 Bench = Callable[..., Any]
-HINT = "bench list [benchmarks|providers|metrics|evaluators|models|runs] [--tags T] [--json]"
+HINT = "write bench list [benchmarks|providers|metrics|evaluators|models|runs] [--tags T] [--json]"
 REST = """version: "1"
 schema: {itemId: id, question: q, answer: a, context: {field: c, type: string}}
 evaluation: {method: contains}

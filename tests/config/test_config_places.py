@@ -76,7 +76,7 @@ SCHEMAS = "show the keys with: bench schema KIND; KIND is benchmark, manifest, p
 @each_row(
     ("content", "message", "hint"),
     [
-        (b"a: \xff\n", "not UTF-8 at byte 3", "save the file as UTF-8"),
+        (b"a: \xff\n", "the file is not UTF-8 at byte 3", "save the file as UTF-8"),
         (
             b"#" * (MAX_BYTES + 1),
             "the config has 2,000,001 bytes, expected at most 2,000,000",

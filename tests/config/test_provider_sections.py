@@ -270,7 +270,8 @@ def test_text_without_digits_does_not_look_like_a_key(text: str) -> None:
         ),
         (
             "ingest: {text: words}\n",
-            '8:10: ingest.text: must be "plain", "speaker", "dated", or a template of ${speaker} ${when} ${content}',
+            '8:10: ingest.text: must be "plain", "speaker", "dated", or a template with ${speaker}, ${when} or '
+            "${content}",
         ),
         (
             "ingest: {text: '${who}: ${content}'}\n",

@@ -293,7 +293,7 @@ def test_choice_answer_may_be_a_letter_or_a_text(chat, choices: object, right: o
             "C",
             '[0].right: right matches none of the 2 choices of q1, as a text or a letter: "C" (row q1)',
         ),
-        (["one", "two"], None, "[0].right: right is missing in q1 (row q1)"),
+        (["one", "two"], None, "[0].right: right is missing in item q1 (row q1)"),
     ],
 )
 def test_invalid_choices_are_refused_on_load(chat, choices: object, right: object, text: str) -> None:

@@ -112,9 +112,9 @@ def test_a_trec_ranking_is_sorted_by_score_for_any_order_of_lines(
     [
         ("q1 Q0 b 2 0.7", "the line has 5 fields, but a line of a TREC run has 6", TREC_HINT),
         ("q1 Q0 b c 2 0.7 me", "the line has 7 fields, but a line of a TREC run has 6", TREC_HINT),
-        ("q1 Q0 b first 0.7 me", "rank and score must be numbers, not first and 0.7", TREC_HINT),
-        ("q1 Q0 b 1.5 0.7 me", "rank and score must be numbers, not 1.5 and 0.7", TREC_HINT),
-        ("q1 Q0 b 2 high me", "rank and score must be numbers, not 2 and high", TREC_HINT),
+        ("q1 Q0 b first 0.7 me", "rank must be a whole number and score a number, not first and 0.7", TREC_HINT),
+        ("q1 Q0 b 1.5 0.7 me", "rank must be a whole number and score a number, not 1.5 and 0.7", TREC_HINT),
+        ("q1 Q0 b 2 high me", "rank must be a whole number and score a number, not 2 and high", TREC_HINT),
         ("q1 Q0 b 2 nan me", "the score nan is not a number", TREC_HINT),
         ('{"item": "q1", "answer": "x"}', "the line has 4 fields, but a line of a TREC run has 6", TREC_HINT),
     ],

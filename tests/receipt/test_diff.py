@@ -115,7 +115,7 @@ def test_an_items_file_that_does_not_match_its_receipt_is_an_error(pair: tuple[D
 
 
 LOADING: list[tuple[bytes, str, str]] = [
-    (b"{", "syntax", "Expecting property name enclosed in double quotes at line 1 column 2"),
+    (b"{", "syntax", "the text is not JSON: Expecting property name enclosed in double quotes at line 1 column 2"),
     (
         b"{}",
         "schema_missing",

@@ -167,7 +167,7 @@ def test_a_log_entry_of_another_schema_or_type_is_rejected(changes: Json, messag
 
 LINE = dumps(entry("retract"))
 SPELLINGS: list[tuple[bytes, str]] = [
-    (b"", "Expecting value at line 1 column 1"),
+    (b"", "the text is not JSON: Expecting value at line 1 column 1"),
     (b"null", "the schema is not bench.log-entry/1"),
     (b"[]", "the schema is not bench.log-entry/1"),
     (b'"x"', "the schema is not bench.log-entry/1"),
@@ -186,8 +186,8 @@ SPELLINGS: list[tuple[bytes, str]] = [
     (LINE.replace(b"wrong", b"\\ud800"), "reason: half of a surrogate pair is not Unicode text"),
     (LINE.replace(b"wrong", b"\xff"), "the text is not UTF-8 at byte 51"),
     (b"\xef\xbb\xbf" + LINE, "the document begins with a byte order mark"),
-    (LINE[:-1], "Expecting ',' delimiter at line 1"),
-    (LINE + LINE, "Extra data at line 1"),
+    (LINE[:-1], "the text is not JSON: Expecting ',' delimiter at line 1"),
+    (LINE + LINE, "the text is not JSON: Extra data at line 1"),
 ]  # fmt: skip
 
 

@@ -55,8 +55,8 @@ def weak_pem(raw: str) -> str:
 
 
 UNREADABLE: list[tuple[object, str]] = [
-    (b"", "Expecting value at line 1 column 1"),
-    (b"{", "Expecting property name enclosed in double quotes at line 1 column 2"),
+    (b"", "the text is not JSON: Expecting value at line 1 column 1"),
+    (b"{", "the text is not JSON: Expecting property name enclosed in double quotes at line 1 column 2"),
     (b"\xef\xbb\xbf{}", "the document begins with a byte order mark"),
     (b"\xff", "the text is not UTF-8 at byte 0"),
     (b'{"keys": [], "keys": []}', "keys: the key occurs twice in one object"),

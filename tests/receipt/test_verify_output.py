@@ -204,7 +204,7 @@ def test_verify_prints_an_altered_receipt_as_claims_without_scores(
     assert code == 5 and lines[0].startswith(
         f"INVALID  {tmp_path / 'bad.json'}  NOT CHECKED: not checked, because parse failed"
     )
-    assert lines[1].startswith("  fail  parse  syntax: Expecting property name")
+    assert lines[1].startswith("  fail  parse  syntax: the text is not JSON: Expecting property")
 
 
 def test_verify_json_lists_every_check_in_order(bench: Call, signed: Callable[..., Path]) -> None:

@@ -210,7 +210,9 @@ def _read_receipt_file(target: str) -> Receipt | None:
     try:
         return read_receipt(tree)
     except SchemaMismatch as mismatch:
-        raise UsageError(f"{path}: {mismatch}", hint=f"show the failed checks with: bench verify {path}") from mismatch
+        raise UsageError(
+            f"{path} is not a valid receipt: {mismatch}", hint=f"show the failed checks with: bench verify {path}"
+        ) from mismatch
 
 
 def _answers_of_file(path: Path, dataset: Dataset) -> AnswerSet:

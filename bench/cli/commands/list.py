@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Rows = list[Json]
 
 KINDS = ("benchmarks", "providers", "metrics", "evaluators", "models", "runs")
-USAGE = f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
+USAGE = f"write bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
 KEY = r"(?:^[ \t]+|[{,][ \t]*)(?:%s)\s*:\s*[\"']?([^\"'#,}\n]+?)[\"']?\s*(?:[#,}].*)?$"
 """regular expression for one line of YAML with a key and its value; ``%s`` is the name of the key"""
 DATA_PATH = re.compile(KEY % "localPath|local_path", re.MULTILINE)

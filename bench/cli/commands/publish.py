@@ -48,7 +48,10 @@ def publish(
 
     ring, at = keyring(), log_time()
     if (receipt is None) is (retract is None):
-        raise UsageError("expected either a receipt to publish or --retract ID", hint="bench publish RECEIPT.json")
+        raise UsageError(
+            "expected either a receipt to publish or --retract ID",
+            hint="write bench publish RECEIPT.json, or bench publish --retract ID",
+        )
     if retract is not None:
         done = take_back(retract, ring, reason=reason, at=at)
     else:

@@ -144,9 +144,9 @@ async def _read_labels(folder: Path, path: Path) -> int:
 
 def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
-        cells = counted(len(row), "cell(|s)")
+        cells, columns = counted(len(row), "cell(|s)"), len(HEAD)
         raise DataError(
-            f"the row has {cells}, but the header has {len(HEAD)}",
+            f"the row has {cells}, but the header has {columns} columns",
             where=where,
             hint="keep all columns of the file",
         )

@@ -318,7 +318,9 @@ class IngestSection(ConfigModel):
             return value
         names = re.findall(r"(?<!\$)\$\{([^}|]*)[^}]*\}", value)
         if not names:
-            raise ValueError('must be "plain", "speaker", "dated", or a template of ${speaker} ${when} ${content}')
+            raise ValueError(
+                'must be "plain", "speaker", "dated", or a template with ${speaker}, ${when} or ${content}'
+            )
         for name in names:
             if name not in {"speaker", "when", "content"}:
                 raise ValueError(f'unknown name "{name}"; known: speaker, when, content')

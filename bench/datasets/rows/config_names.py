@@ -225,13 +225,13 @@ class ConfigNames:
                 yield f"{self.config.place(*name.key)}: {self.label(name)}, but {problem}"
 
     def label(self, name: ConfigName) -> str:
-        """Return the beginning of the message about a name: the config key and the name.
+        """Return the beginning of the message about a name: the config key and the name."""
+        return f'{self.key_of(name)} names "{name.text}"'
 
-        For a name in a list or a map, the config key is the key of this list or map.
-        """
+    def key_of(self, name: ConfigName) -> str:
+        """Return the config key of a name. For a name in a list or a map, this is the key of the list or map."""
         *holder, last = name.key
-        key = holder if isinstance(last, int) or last == name.text else name.key
-        return f'{self.config.written(*key)} names "{name.text}"'
+        return self.config.written(*(holder if isinstance(last, int) or last == name.text else name.key))
 
 
 def _item_paths(config: BenchmarkConfig) -> Iterator[NameAt]:

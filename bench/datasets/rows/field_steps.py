@@ -106,7 +106,8 @@ class AddedField(ABC):
         """Return the value of the new field in this row; None if there is no value."""
 
     def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
-        return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
+        message = f"data.with.{self.name}: {text} (row {place.row})"
+        return DataError(message, where=str(place), hint=hint)
 
 
 class _DecodedField(AddedField):
@@ -359,9 +360,13 @@ def decode_text(text: str) -> object:
             warnings.simplefilter("ignore")
             return _json_value(ast.literal_eval(python_tree(text.strip(), mode="eval")))
     except SyntaxError as error:
-        raise ValueError(f"line {error.lineno or 1}, column {error.offset or 1}") from error
+        raise ValueError(_position(error.lineno or 1, error.offset or 1)) from error
     except (ValueError, TypeError, RecursionError, MemoryError) as error:
-        raise ValueError("line 1, column 1") from error
+        raise ValueError(_position(1, 1)) from error
+
+
+def _position(line: int, column: int) -> str:
+    return f"line {line}, column {column}"
 
 
 def _json_value(value: object) -> object:

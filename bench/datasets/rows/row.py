@@ -64,7 +64,8 @@ class RowPlace:
         where = f"{self}{joint}{field}" if self.line is None else str(self)
         shown = "" if value is _ABSENT else f": {quoted(value)}"
         row = f" (row {self.row_id})" if self.row_id else ""
-        return DataError(f"{field or 'row'} {message}{shown}{row}", where=where, hint=hint)
+        text = f"{field or 'row'} {message}{shown}{row}"
+        return DataError(text, where=where, hint=hint)
 
 
 class FloatText(float):
