@@ -123,7 +123,7 @@ def _require_provider(module: object, name: str, adapter: str, where: str | None
         raise ConfigError(
             f'adapter "{adapter}" has no class {name}{did_you_mean(name, known)}',
             where=where,
-            hint="correct the adapter",
+            hint='correct the class name in the key "adapter", or in the file',
         )
     lacking = [method for method in REQUIRED_METHODS if not callable(getattr(found, method, None))]
     if lacking:

@@ -247,7 +247,7 @@ def test_set_changes_the_config_digest_but_not_the_file(world: World) -> None:
         (
             {"faulty.name.x": 1},
             "--set faulty.name.x: name is not a map of keys",
-            "show the keys with: bench describe PROVIDER",
+            "show the keys with: bench describe faulty",
         ),
         (
             {"faulty.prices.add": "NaN"},

@@ -323,7 +323,7 @@ async def test_the_first_id_from_form_with_a_sent_id_is_used() -> None:
 
 async def test_id_from_that_maps_no_hit_is_a_MappingError_and_unmapped_hits_are_counted() -> None:
     changes: dict[str, object] = {f"{R}.id_from": [{"field": "$.id"}]}
-    with pytest.raises(MappingError, match=r"search\.response\.id_from: no hit maps"):
+    with pytest.raises(MappingError, match=r"search\.response\.id_from: no hit has the id"):
         await hits(changes, {"text": "a", "id": "zz"})
     found = await search_result(changes, {"results": [{"text": "a", "id": "zz"}, {"text": "b", "id": "m0"}]})
     assert (found.unmapped, found.ids_available) == (1, True)
@@ -402,7 +402,7 @@ async def test_partial_failures_are_matched_by_id() -> None:
         assert set(got.ids) == {"m1"}
         assert play.space.captures["$sent"] == ["m1"]
     async with playing(changes, {"POST /add": {"r": [{"id": "??", "status": "failed"}]}}) as play:
-        with pytest.raises(MappingError, match="the response refuses a memory with an id that was never sent"):
+        with pytest.raises(MappingError, match="the service refused a memory whose id was never sent"):
             await play.add("a", "b")
 
 
@@ -455,5 +455,5 @@ async def test_a_list_of_only_the_first_page_is_a_MappingError(beside: dict[str,
     pages = [{"results": rows, "total": 2}, {"results": rows, **beside}]
     async with playing(changes, {"GET /memories": pages}) as play:
         assert isinstance(play.provider, Lists) and len(await play.provider.list(play.space)) == 2
-        with pytest.raises(MappingError, match="only the beginning of a longer list"):
+        with pytest.raises(MappingError, match="but reports that its list is longer"):
             await play.provider.list(play.space)

@@ -119,10 +119,10 @@ async def test_a_listing_with_unread_pages_is_an_error_and_no_space_is_created(w
     world.provider("faulty", extra=LISTED)
     outcome = await world.run(providers="faulty", run_id="r")
     assert (outcome.jobs[0].states, stub.calls("spaces")) == ({State.ERROR: 2}, 0)
-    ((text,),) = world.query("r", "select distinct text from message where text like '%longer list%'")
+    ((text,),) = world.query("r", "select distinct text from message where text like '%list is longer%'")
     assert (
         "setup.space.existing.results" in text
-        and "only the first 2 elements of a longer list were read, and none of these elements matches" in text
+        and "none of the first 2 elements matches, but the service reports that the list is longer" in text
     )
 
 

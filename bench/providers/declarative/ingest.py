@@ -107,7 +107,7 @@ class PartialFailures:
             memory_id = known.get(ids[0]) if ids else None
             if memory_id is None:
                 raise answer.error(
-                    self.items, f"the response refuses a memory with an id that was never sent: {compact(row)[:100]}"
+                    self.items, f"the service refused a memory whose id was never sent: {compact(row)[:100]}"
                 )
             reasons = self.message.all(row) if self.message else []
             refused[memory_id] = compact(reasons[0]) if reasons else "refused; the service gave no reason"

@@ -217,7 +217,7 @@ class Declarative:
         if answer.ok and not self._list_reader.plain and reports_more(answer.tree, len(hits)):
             raise answer.error(
                 "list",
-                f"the service returned only the beginning of a longer list ({counted(len(hits), 'memor(y|ies)')})",
+                f"the service returned {counted(len(hits), 'memor(y|ies)')}, but reports that its list is longer",
             )
         return hits
 

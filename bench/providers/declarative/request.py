@@ -305,7 +305,7 @@ class CompiledCall:
         for name, (path, _) in self.captures.items():
             values = answer.values(path, node) if self._appends(name) else [answer.value(path, node)]
             if None in values:
-                raise answer.error(path, "is null, but later calls need this value")
+                raise answer.error(path, "the value is null, but later calls need it")
             found[name] = values if self._appends(name) else values[0]
         return found
 

@@ -79,7 +79,7 @@ class ExistingProbe:
         if rows and reports_more(answer.tree, seen):
             raise answer.error(
                 self.results or self.call.key,
-                f"only the first {seen} elements of a longer list were read, and none of these elements matches: "
+                f"none of the first {seen} elements matches, but the service reports that the list is longer: "
                 'add or correct "page", or narrow the query',
             )
         return None
@@ -136,8 +136,8 @@ class SetupOperation:
                 if not call.idempotent:
                     namespace = values["runTag"]
                     raise NotCleared(
-                        f"{namespace}: the answer to {call.key} was lost, and the created object cannot be looked up",
-                        hint=f'delete the object at the service, or add "existing" to {call.key} to find the object',
+                        f"{namespace}: the answer to {call.key} was lost, so the id of the created object is unknown",
+                        hint=f'delete the object at the service, or find it with "existing" in {call.key}',
                     )
                 captures = merge_captures(
                     captures, call.captured(await call.each({**seen, **await self._dimensions()}))

@@ -138,7 +138,9 @@ class SourceMapper:
         if not (is_expected and hits) or any(hit.source_ids for hit in hits):
             return
         if not any(_SENT.fullmatch(mark) for hit in hits for mark in hit.marks):
-            raise answer.error(self.key, f"no hit maps to a memory that was sent ({counted(len(hits), 'hit(|s)')})")
+            raise answer.error(
+                self.key, f"no hit has the id of a memory that was sent ({counted(len(hits), 'hit(|s)')})"
+            )
 
 
 @dataclass(frozen=True, slots=True)
