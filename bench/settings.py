@@ -128,7 +128,10 @@ class Environment:
         try:
             value = stripped(Path(path).read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="correct the path") from error
+            raise ConfigError(
+                f"{name}_FILE names {path}, which cannot be read",
+                hint="correct the path, or make the file readable UTF-8 text",
+            ) from error
         return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:

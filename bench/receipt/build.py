@@ -126,7 +126,8 @@ async def build(reader: Reader, job: JobReport, settings: ReceiptSettings) -> Re
         items.unlink(missing_ok=True)
         if isinstance(error, ValidationError):  # the journal holds what no receipt may say
             mismatch = schema_mismatch_of(error)
-            raise ReceiptRefused(mismatch.code, f"{error.title}: {mismatch.message}") from error
+            text = f"a receipt cannot contain a value of this run: {mismatch.message}"
+            raise ReceiptRefused(mismatch.code, text) from error
         raise
     return ReceiptDraft(body=body, items=items)
 

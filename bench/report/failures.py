@@ -128,7 +128,9 @@ def _kinds(names: Sequence[str] | None) -> frozenset[str]:
     errors = {"timeout", *(one.kind for one in vars(bench_errors).values() if _is_call_error(one))}
     unknown = next((name for name in requested if name not in known and name not in errors), None)
     if unknown is not None:
-        raise UsageError(f'"{unknown}" is not a reason why items are lost', hint=f"known: {', '.join(known)}")
+        raise UsageError(
+            f'"{unknown}" is not a reason why items are lost', hint=f"use {', '.join(known)}, or a kind of error"
+        )
     return frozenset(requested or known)
 
 

@@ -150,7 +150,7 @@ async def make_in_process(make: DocumentMaker[Document], *arguments: object) -> 
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
         raise JournalError(
-            "a document could not be created",
+            "the content of this page could not be computed",
             hint="run the command of this page in a terminal, for example bench results RUN_ID, to see the reason",
         )
     return cast("Document", document_from_result(json.loads(done.stdout)))

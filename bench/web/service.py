@@ -272,7 +272,10 @@ class Service:
             status = await reader.status()
         if status.holder is not None:
             raise RequestRefused(
-                409, "locked", f"run {run_id} is locked by {status.holder}", "pause the run in that process first"
+                409,
+                "locked",
+                f"run {run_id} is locked by {status.holder}",
+                f"pause the run first with: bench pause {run_id}",
             )
         self._enqueue(self.orders.add(order))
 

@@ -70,7 +70,7 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
             raise UsageError(f"there is no run {name}", hint=f"this workspace has: {', '.join(known) or 'none'}")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "index.html").is_file())):
         raise UsageError(
-            f"{folder} contains files that bench did not write",
+            f"{folder} already exists, and bench did not write it",
             hint="name an empty folder, or the folder of an earlier --site",
         )
     settings = Settings(workspace=workspace, port=0, static=True, only=runs)

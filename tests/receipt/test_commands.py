@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from bench.cli import run as command_line
-from bench.receipt.signing.dsse import opened
+from bench.receipt.signing.dsse import open_envelope
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.keys import revoke, rotate
 from bench.receipt.signing.signature import sign
@@ -232,7 +232,7 @@ def test_sign_also_dsse_writes_the_in_toto_statement_once(ring: Keyring, bench: 
     statement = Path(document["dsse"])
     assert code == 0 and statement.name == f"{document['receiptId']}.intoto.jsonl"
     first = statement.read_bytes()
-    predicate: Any = opened(first, ring.trusted().named("default").key)["predicate"]
+    predicate: Any = open_envelope(first, ring.trusted().named("default").key)["predicate"]
     assert predicate["receiptId"] == document["receiptId"]
     assert bench("sign", "r1", "--also", "dsse")[0] == 0 and statement.read_bytes() == first
     assert bench("verify", str(statement.parent))[0] == 0, "a folder of receipts is verified as before"

@@ -80,7 +80,7 @@ FORMS: list[tuple[Any, str, str]] = [
     (document(), "signature_missing", "the document has no signature"),
     (document(signature=[]), "signature_missing", "the document has no signature"),
     (document(signature={"algorithm": "Ed25519", "x": 1}), "field_unknown",
-     "signature: a signature must have exactly three fields"),
+     "signature: the signature has an unknown field; expected only algorithm, publicKeyFingerprint, value"),
     (document(signature={"algorithm": "RSA"}), "algorithm_unsupported", "the signature algorithm must be Ed25519"),
     (document(signature={}), "algorithm_unsupported", "the signature algorithm must be Ed25519"),
     (document(signature={"algorithm": "Ed25519"}), "fingerprint_mismatch", "the signature does not name a key"),

@@ -265,12 +265,12 @@ def test_the_log_key_variable_wins_over_the_signing_key_variable(ring: Keyring, 
 def test_the_hint_without_any_key_names_keys_new_and_the_key_file_variable(ring: Keyring) -> None:
     error = refusal(lambda: ring.signing_key("receipt"))
     assert (error.code, error.where) == ("key_missing", str(ring.key_folder))
-    assert error.message == 'no active key has the role "receipt"'
+    assert error.message == 'no active private key has the role "receipt"'
     assert error.hint == (
         "create a key (bench keys new NAME), or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE"
     )
     new_key(ring, "r", ("receipt",))
-    assert refusal(lambda: ring.signing_key("log")).message == 'no active key has the role "log"'
+    assert refusal(lambda: ring.signing_key("log")).message == 'no active private key has the role "log"'
     (ring.key_folder / "r.key").unlink()
     assert refusal(lambda: ring.signing_key("receipt")).code == "key_missing"
 
@@ -465,7 +465,7 @@ def test_a_rotation_with_an_invalid_log_changes_nothing(ring: Keyring) -> None:
     (folder / "entries.jsonl").write_bytes(b"{}\n")
     new_key(ring, "default", ("receipt", "log"))
     before = {path: path.read_bytes() for path in ring.workspace.rglob("*") if path.is_file()}
-    with pytest.raises(Exception, match="nothing is appended to a log that fails verification: entry 0: the schema"):
+    with pytest.raises(Exception, match="the log fails its verification, so nothing was appended: entry 0: the schema"):
         rotate(ring, old=None, new=None, at=AT)
     assert {path: path.read_bytes() for path in ring.workspace.rglob("*") if path.is_file()} == before
     assert [path.name for path in ring.key_folder.iterdir()] == ["default.key"]
@@ -559,7 +559,8 @@ def test_the_key_check_child_returns_a_fingerprint_or_the_refusal(
     question = {"workspace": str(ring.workspace), "key": None}
     assert reply_of_child(monkeypatch, capsys, keycheck.check_key, question) == {
         "refused": {
-            "kind": "key_missing", "message": 'no active key has the role "receipt"', "where": str(ring.key_folder),
+            "kind": "key_missing", "message": 'no active private key has the role "receipt"',
+            "where": str(ring.key_folder),
             "hint": "create a key (bench keys new NAME), or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE",
         }
     }  # fmt: skip

@@ -123,7 +123,7 @@ def test_signing_keys_are_searched_in_the_documented_order(ring: Keyring, tmp_pa
     new_key(ring, "second", ("receipt",))
     with pytest.raises(KeyRefused, match="only, second"):
         ring.signing_key("receipt")
-    with pytest.raises(KeyRefused, match='no active key has the role "log"'):
+    with pytest.raises(KeyRefused, match='no active private key has the role "log"'):
         ring.signing_key("log")
 
 

@@ -70,7 +70,7 @@ def test_each_field_of_a_log_entry_is_required(kind: str, field: str) -> None:
     del document[field]
     expected = {
         "schema": "the schema is not bench.log-entry/1",
-        "type": "None is not a type of entry; expected " + TYPES,
+        "type": "the entry has the unknown type None; expected " + TYPES,
     }.get(field, f"{field}: Field required")
     assert refused(dumps(document)) == expected
 
@@ -154,10 +154,10 @@ def test_the_table_of_invalid_fields_has_every_field_of_every_entry_type() -> No
         ({"schema": "bench.log-entry/2"}, "the schema is not bench.log-entry/1"),
         ({"schema": None}, "the schema is not bench.log-entry/1"),
         ({"schema": 1}, "the schema is not bench.log-entry/1"),
-        ({"type": "delete"}, "'delete' is not a type of entry; expected " + TYPES),
-        ({"type": "Retract"}, "'Retract' is not a type of entry; expected " + TYPES),
-        ({"type": None}, "None is not a type of entry; expected " + TYPES),
-        ({"type": ["retract"]}, "['retract'] is not a type of entry; expected " + TYPES),
+        ({"type": "delete"}, "the entry has the unknown type 'delete'; expected " + TYPES),
+        ({"type": "Retract"}, "the entry has the unknown type 'Retract'; expected " + TYPES),
+        ({"type": None}, "the entry has the unknown type None; expected " + TYPES),
+        ({"type": ["retract"]}, "the entry has the unknown type ['retract']; expected " + TYPES),
         ({"type": "receipt"}, "receiptSha256: Field required"),
     ],
 )
@@ -211,30 +211,34 @@ def b64(raw: bytes) -> str:
 
 NOTES: list[tuple[str, Callable[[str], str | bytes], str]] = [
     ("nothing", lambda _: "", "expected text, a blank line and signatures"),
-    ("not UTF-8", lambda note: note.encode() + b"\xff", "not UTF-8"),
+    ("not UTF-8", lambda note: note.encode() + b"\xff", "the file is not UTF-8"),
     ("no blank line", lambda note: note.replace("\n\n", "\n"), "expected text, a blank line and signatures"),
     ("no LF at the end", lambda note: note[:-1], "expected text, a blank line and signatures"),
     ("too much", lambda note: note[:-1] + " " * MAX_NOTE + "\n", "expected text, a blank line and signatures"),
     ("no signature", lambda note: note[: note.index("—")], "expected text, a blank line and signatures"),
     ("an empty signature line", lambda note: note + "\n", "expected text, a blank line and signatures"),
-    ("a line of another kind", lambda note: note + "— x\n", "a line is not a signature"),
-    ("a minus for a dash", lambda note: note.replace("—", "-"), "a line is not a signature"),
-    ("an en dash", lambda note: note.replace("—", "–"), "a line is not a signature"),
-    ("two spaces", lambda note: note.replace("— ", "—  "), "a line is not a signature"),
-    ("a tab", lambda note: note.replace("— ", "—\t"), "a line is not a signature"),
-    ("no name", lambda note: note.replace("— bench.local/log", "— "), "a line is not a signature"),
-    ("words behind", lambda note: note[:-1] + " x\n", "a line is not a signature"),
+    ("a line of another kind", lambda note: note + "— x\n", "a line after the blank line is not a signature"),
+    ("a minus for a dash", lambda note: note.replace("—", "-"), "a line after the blank line is not a signature"),
+    ("an en dash", lambda note: note.replace("—", "–"), "a line after the blank line is not a signature"),
+    ("two spaces", lambda note: note.replace("— ", "—  "), "a line after the blank line is not a signature"),
+    ("a tab", lambda note: note.replace("— ", "—\t"), "a line after the blank line is not a signature"),
+    ("no name", lambda note: note.replace("— bench.local/log", "— "), "a line after the blank line is not a signature"),
+    ("words behind", lambda note: note[:-1] + " x\n", "a line after the blank line is not a signature"),
     ("carriage returns", lambda note: note.replace("\n", "\r\n"), "expected text, a blank line and signatures"),
     ("a signature of 4 bytes", lambda note: note.replace(SIGNED, b64(b"1234")), "a signature is too short"),
-    ("no base64", lambda note: note.replace(SIGNED, "!" + SIGNED[1:]), "not base64"),
-    ("base64url", lambda note: note.replace(SIGNED, "_" + SIGNED[1:]), "not base64"),
-    ("cut base64", lambda note: note.replace(SIGNED, SIGNED[:-1]), "not base64"),
+    ("no base64", lambda note: note.replace(SIGNED, "!" + SIGNED[1:]), "its root or signature is not base64"),
+    ("base64url", lambda note: note.replace(SIGNED, "_" + SIGNED[1:]), "its root or signature is not base64"),
+    ("cut base64", lambda note: note.replace(SIGNED, SIGNED[:-1]), "its root or signature is not base64"),
     (
         "base64 with a bit too many",
         lambda note: note.replace(ENCODED, ENCODED[:-2] + "9="),
-        "not canonical base64",
+        "its root or signature is not canonical base64",
     ),
-    ("a root that is base64url", lambda note: note.replace(ENCODED, "-" + ENCODED[1:]), "not base64"),
+    (
+        "a root that is base64url",
+        lambda note: note.replace(ENCODED, "-" + ENCODED[1:]),
+        "its root or signature is not base64",
+    ),
     ("a root of 31 bytes", lambda note: note.replace(ENCODED, b64(bytes(31))), "the root is not 32 bytes"),
     ("a root of 33 bytes", lambda note: note.replace(ENCODED, b64(bytes(33))), "the root is not 32 bytes"),
     ("an empty root", lambda note: note.replace(ENCODED + "\n", "\n", 1), "the root is not 32 bytes"),
@@ -263,7 +267,7 @@ def test_a_malformed_checkpoint_is_log_signature_with_a_message(
     assert changed != NOTE
     with pytest.raises(VerificationError) as caught:
         read_note(changed if isinstance(changed, bytes) else changed.encode()).checkpoint()
-    assert (caught.value.code, caught.value.message) == ("log_signature", f"not a signed checkpoint: {words}")
+    assert (caught.value.code, caught.value.message) == ("log_signature", f"this is not a signed checkpoint: {words}")
 
 
 def test_a_note_verifies_only_with_its_own_key_name_and_text() -> None:

@@ -182,7 +182,7 @@ def test_a_log_head_of_another_log_is_not_compared(
         (
             "3",
             lambda old: b"junk",
-            "checkpoints/3: not a signed checkpoint: expected text, a blank line and signatures",
+            "checkpoints/3: this is not a signed checkpoint: expected text, a blank line and signatures",
         ),
         (
             "3",
@@ -205,7 +205,7 @@ def test_a_saved_checkpoint_that_does_not_match_its_name_is_reported_and_blocks_
     assert found(ring, history) == [("log_inconsistent", detail)]
     with pytest.raises(VerificationError) as caught:
         add(ring, history, abandoned_run(9))
-    assert caught.value.message == f"nothing is appended to a log that fails verification: {detail}"
+    assert caught.value.message == f"the log fails its verification, so nothing was appended: {detail}"
     assert (caught.value.where, caught.value.code) == (str(history), "log_inconsistent")
 
 

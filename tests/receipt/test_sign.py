@@ -334,7 +334,7 @@ async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
     environment = Environment.load(ring.workspace)
     plan = make_plan(Catalog.load(ring.workspace), RunRequest(benchmarks=("demo",), limit=2), environment)
     announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
-    with pytest.raises(UsageError, match='no active key has the role "log"'):
+    with pytest.raises(UsageError, match='no active private key has the role "log"'):
         announce_in_child(ring.workspace, announcement)
 
 

@@ -160,7 +160,7 @@ def test_an_independent_client_refuses_a_flipped_byte_in_any_tile_file() -> None
 def test_a_log_without_a_checkpoint_or_with_a_too_long_entry_has_no_tiles() -> None:
     with pytest.raises(VerificationError, match="expected at most 65535"):
         tile_files(view_of([b"x" * 65_536]))
-    with pytest.raises(VerificationError, match="no checkpoint covers any entry"):
+    with pytest.raises(VerificationError, match="the log has no entry that a checkpoint covers"):
         tile_files(view_of([]))
 
 
@@ -245,7 +245,7 @@ def test_a_witness_does_not_cosign_a_rewritten_or_older_log(
         source = tmp_path / "older" / name
         shutil.copytree(source, place) if source.is_dir() else shutil.copy(source, place)
     code, printed = witness("cosign")
-    assert code == 5 and "2 entries, but an earlier checkpoint covered 3" in printed
+    assert code == 5 and "2 entries, but this witness has already cosigned a checkpoint of 3" in printed
     shutil.rmtree(folder)
     start(ring, "run-1b")
     start(ring, "run-3")

@@ -87,7 +87,7 @@ def test_verify_of_an_items_file_is_a_usage_error_that_names_its_receipt(
     with pytest.raises(UsageError) as caught:
         verify([rows], question)
     assert str(caught.value) == f"{rows}: this file contains the rows of a receipt, not the receipt"
-    assert caught.value.hint == f"bench verify {path}"
+    assert caught.value.hint == f"verify the receipt with: bench verify {path}"
     path.unlink()
     with pytest.raises(UsageError) as caught:
         verify([rows], question)
@@ -307,7 +307,7 @@ def test_export_accepts_one_good_receipt_and_prints_the_openssl_command(
     )
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     code, lines = bench("verify", path, "--export", tmp_path / "bad")
-    detail = "nothing was exported: the checks parse, schema and signature must pass, and the key must be known"
+    detail = "nothing was exported: the receipt must pass the checks parse, schema and signature with a known key"
     assert (code, lines[-2]) == (5, f"error: {path}: {detail}")
     assert not (tmp_path / "two").exists() and not (tmp_path / "bad").exists()
 

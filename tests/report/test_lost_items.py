@@ -169,7 +169,7 @@ async def test_unknown_kinds_providers_and_benchmarks_are_rejected_with_the_know
         with pytest.raises(UsageError) as refused:
             await lost_items(reader, kinds=["error", "nope"])
         assert str(refused.value) == '"nope" is not a reason why items are lost'
-        assert refused.value.hint == f"known: {', '.join(LossKind)}"
+        assert refused.value.hint == f"use {', '.join(LossKind)}, or a kind of error"
         for names, named in (
             ({"provider": "z"}, "z"), ({"benchmark": "tales"}, "tales"),
             ({"benchmark": "facts", "provider": "z"}, "z on facts"),

@@ -147,7 +147,7 @@ def test_an_unreadable_secret_file_is_reported_with_variable_and_path(tmp_path: 
             look("NAME")
         assert (str(caught.value), caught.value.hint) == (
             f"NAME_FILE names {path}, which cannot be read",
-            "correct the path",
+            "correct the path, or make the file readable UTF-8 text",
         )
 
 

@@ -166,7 +166,7 @@ def test_a_document_is_unchanged_between_processes() -> None:
 async def test_a_process_that_fails_raises_JournalError_with_a_hint() -> None:
     with pytest.raises(JournalError) as refused:
         await make_in_process(posixpath.join, "no", "coroutine")  # type: ignore[arg-type]
-    assert str(refused.value) == "a document could not be created"
+    assert str(refused.value) == "the content of this page could not be computed"
     assert (
         refused.value.hint
         == "run the command of this page in a terminal, for example bench results RUN_ID, to see the reason"

@@ -179,7 +179,7 @@ async def test_a_run_of_another_process_can_be_paused_but_not_resumed(tmp_path: 
         assert (refused.value.status, refused.value.kind, refused.value.hint) == (
             409,
             "locked",
-            "pause the run in that process first",
+            "pause the run first with: bench pause r1",
         )
         assert "run r1 is locked by pid" in str(refused.value)
         assert await service.stop("r1", "pause") == "stopping"

@@ -72,7 +72,7 @@ async def test_a_site_without_runs_refers_to_the_receipts(tmp_path: Path) -> Non
 
 
 async def test_export_site_rejects_a_folder_with_other_files_and_an_unknown_run(workspace: Path) -> None:
-    with pytest.raises(UsageError, match="contains files that bench did not write"):
+    with pytest.raises(UsageError, match="already exists, and bench did not write it"):
         await export_site(workspace, workspace)
     with pytest.raises(UsageError, match="there is no run r9"):
         await export_site(workspace, workspace / "site", frozenset({"r9"}))

@@ -100,7 +100,7 @@ class Note:
             raise _malformed("expected the lines origin, size and root")
         root = _base64(lines[2])
         if len(root) != 32:
-            raise _malformed("the root is not 32 bytes")
+            raise _malformed("its root does not have 32 bytes")
         return Checkpoint(origin=lines[0], size=int(lines[1]), root=root)
 
 
@@ -129,7 +129,7 @@ def read_note(data: bytes) -> Note:
     try:
         whole = data[: MAX_NOTE + 1].decode("utf-8")
     except UnicodeDecodeError:
-        raise _malformed("not UTF-8") from None
+        raise _malformed("the file is not UTF-8") from None
     text, separator, lines = whole.rpartition("\n\n")
     if not separator or not lines.endswith("\n") or len(data) > MAX_NOTE:
         raise _malformed("expected text, a blank line and signatures")
@@ -139,7 +139,7 @@ def read_note(data: bytes) -> Note:
 def _signature(line: str) -> NoteSignature:
     parts = line.split(" ")
     if len(parts) != 3 or parts[0] != "—" or not parts[1]:
-        raise _malformed("a line is not a signature")
+        raise _malformed("a line after the blank line is not a signature")
     raw = _base64(parts[2])
     if len(raw) < 5:
         raise _malformed("a signature is too short")
@@ -150,9 +150,9 @@ def _base64(text: str) -> bytes:
     try:
         raw = b64decode(text, validate=True)
     except (Base64Error, ValueError):
-        raise _malformed("not base64") from None
+        raise _malformed("its root or signature is not base64") from None
     if b64encode(raw).decode() != text:
-        raise _malformed("not canonical base64")
+        raise _malformed("its root or signature is not canonical base64")
     return raw
 
 
@@ -160,7 +160,7 @@ RESTORE_HINT = "restore the published copy of the log"
 
 
 def _malformed(detail: str) -> VerificationError:
-    return VerificationError("log_signature", f"not a signed checkpoint: {detail}", hint=RESTORE_HINT)
+    return VerificationError("log_signature", f"this is not a signed checkpoint: {detail}", hint=RESTORE_HINT)
 
 
 SCHEMA = "bench.log-entry/1"
@@ -292,7 +292,7 @@ def _validated_entry(value: JSON, line: bytes) -> AnyEntry:
     if kind is None:
         raise VerificationError(
             "log_entry",
-            f"{value.get('type')!r} is not a type of entry; expected {', '.join(_KINDS)}",
+            f"the entry has the unknown type {value.get('type')!r}; expected {', '.join(_KINDS)}",
             hint=RESTORE_HINT,
         )
     return cast("AnyEntry", validate(kind, value))

@@ -114,7 +114,7 @@ def refuse_altered(view: LogView, store: TrustStore) -> None:
         if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
             raise VerificationError(
                 str(finding.code),
-                f"nothing is appended to a log that fails verification: {finding.detail}",
+                f"the log fails its verification, so nothing was appended: {finding.detail}",
                 where=str(view.folder),
                 hint="restore the published copy of the log; list every fault with: bench log verify",
             )

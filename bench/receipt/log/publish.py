@@ -222,7 +222,7 @@ def _existing_entry(path: Path, folder: Path) -> ReceiptLogged | None:
     if entry is not None and entry.receipt_sha256 != digest(document):
         raise NotPublishable(
             "receipt_id_reused",
-            "the log contains another receipt with this id",
+            f"the log already contains a different receipt with the id {receipt_id}",
             ReceiptVerdict.INVALID,
             where=str(path),
             hint="publish the original receipt",
@@ -236,7 +236,9 @@ def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
     outcome = verify_file(path, request, log)
     if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
-        raise NotPublishable(str(bad.code), f"{outcome.verdict}: {bad.detail}", outcome.verdict, where=str(path))
+        raise NotPublishable(
+            str(bad.code), f"the receipt is {outcome.verdict}: {bad.detail}", outcome.verdict, where=str(path)
+        )
     receipt = outcome.receipt
     assert receipt is not None
     if receipt.kind != "run":

@@ -35,7 +35,9 @@ def tile_files(view: LogView) -> dict[str, bytes]:
     size = view.covered
     if view.note is None or not size:
         raise VerificationError(
-            "log_pending", "no checkpoint covers any entry", hint="sign a checkpoint with: bench publish RECEIPT.json"
+            "log_pending",
+            "the log has no entry that a checkpoint covers",
+            hint="sign a checkpoint with: bench publish RECEIPT.json",
         )
     lines = view.lines[:size]
     long = next((at for at, line in enumerate(lines) if len(line) > MAX_ENTRY_BYTES), None)

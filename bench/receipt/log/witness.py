@@ -126,8 +126,8 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
     if seen.is_file() and (last := read_note(seen.read_bytes()).checkpoint()).size > checkpoint.size:
         raise VerificationError(
             "log_inconsistent",
-            f"the checkpoint covers {counted(checkpoint.size, 'entr(y|ies)')}, but an earlier checkpoint "
-            f"covered {last.size}",
+            f"the checkpoint of this log covers {counted(checkpoint.size, 'entr(y|ies)')}, but this witness has "
+            f"already cosigned a checkpoint of {last.size}",
             hint="get the newest copy of the log",
         )
     write_atomically(seen, view.note)

@@ -176,7 +176,7 @@ def _no_single_key(role: Role, names: list[str], folder: Path) -> KeyRefused:
             hint="choose a key with --key FILE",
         )
     hint = f"create a key (bench keys new NAME), or name a key file with --key or {KEY_FILE}"
-    return KeyRefused("key_missing", f'no active key has the role "{role}"', where=str(folder), hint=hint)
+    return KeyRefused("key_missing", f'no active private key has the role "{role}"', where=str(folder), hint=hint)
 
 
 def ask_passphrase() -> bytes | None:

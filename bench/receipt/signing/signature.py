@@ -300,7 +300,9 @@ def check_form(document: Mapping[str, JSON]) -> bytes:
     unknown = sorted(signature.keys() - FIELDS)
     if unknown:
         raise VerificationError(
-            "field_unknown", "a signature must have exactly three fields", where=f"signature.{unknown[0]}"
+            "field_unknown",
+            f"the signature has an unknown field; expected only {', '.join(sorted(FIELDS))}",
+            where=f"signature.{unknown[0]}",
         )
     signer = document.get("signer")
     for place, names in (("signature", signature), ("signer", signer)):

@@ -113,7 +113,11 @@ def _signature(document: Document, profile: Profile, store: TrustStore) -> Itera
 def _form(document: Document) -> tuple[bytes, str]:
     signature = signature_of(document)
     if set(signature) - FIELDS:
-        raise VerificationError("field_unknown", "a signature must have exactly three fields", where="signature")
+        raise VerificationError(
+            "field_unknown",
+            f"the signature has an unknown field; expected only {', '.join(sorted(FIELDS))}",
+            where="signature",
+        )
     if signature.get("algorithm") != ALGORITHM:
         raise VerificationError("algorithm_unsupported", f"the signature algorithm must be {ALGORITHM}")
     fingerprint = signature.get("publicKeyFingerprint")

@@ -228,7 +228,7 @@ def verify_file(path: Path, request: VerificationRequest, log: CheckedLog | None
 
 def _rows_not_receipt(path: Path) -> UsageError:
     receipt = path.with_name(path.name.removesuffix(ITEMS_SUFFIX) + ".json")
-    hint = f"bench verify {receipt}" if receipt.is_file() else "name the receipt of these rows"
+    hint = f"verify the receipt with: bench verify {receipt}" if receipt.is_file() else "name the receipt of these rows"
     return UsageError(f"{path}: this file contains the rows of a receipt, not the receipt", hint=hint)
 
 
@@ -331,7 +331,7 @@ def _verified_key(outcome: VerificationOutcome, store: TrustStore) -> str:
     if known is None or not {"parse", "schema", "signature"} <= good - bad:
         raise VerificationError(
             "signature_invalid",
-            "nothing was exported: the checks parse, schema and signature must pass, and the key must be known",
+            "nothing was exported: the receipt must pass the checks parse, schema and signature with a known key",
             where=str(outcome.file),
             hint=f"list every check with: bench verify {outcome.file}",
         )

@@ -192,8 +192,8 @@ async def _sides_by_benchmark(workspace: Path, target: ComparisonTarget, benchma
 def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> None:
     names = [one.benchmark for one in records]
     if len(set(names)) < len(names):
-        models = dict.fromkeys(str(one.models.answering) for one in records)
-        judges = dict.fromkeys(str(one.models.judge) for one in records)
+        models = dict.fromkeys(one.models.answering or "none" for one in records)
+        judges = dict.fromkeys(one.models.judge or "none" for one in records)
         raise UsageError(
             f"run {target.run} has several jobs of {target.provider}: "
             f"answering models {', '.join(models)}; judges {', '.join(judges)}",

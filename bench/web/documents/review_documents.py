@@ -70,6 +70,9 @@ def _whole(name: str, value: object, least: int) -> int:
     text = str(value)
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and least <= int(text)):
         raise RequestRefused(
-            400, "usage", f"{name} is {text!r}, expected a whole number of at least {least}", "for example 50"
+            400,
+            "usage",
+            f"{name} is {text!r}, expected a whole number of at least {least}",
+            f"send a whole number, for example {name}=50",
         )
     return int(text)
