@@ -73,8 +73,11 @@ async def test_a_run_with_an_abbreviated_declared_commit_is_announced_without_co
 
 
 ODD: list[tuple[dict[str, Any], str]] = [
-    ({"plan_digest": "not hex"}, "Run: plan_digest: String should match pattern '^(?:[0-9a-f]{64})$'"),
-    ({"run_id": ""}, "Run: run_id: String should have at least 1 character"),
+    (
+        {"plan_digest": "not hex"},
+        "a receipt cannot contain a value of this run: plan_digest: String should match pattern '^(?:[0-9a-f]{64})$'",
+    ),
+    ({"run_id": ""}, "a receipt cannot contain a value of this run: run_id: String should have at least 1 character"),
 ]
 
 
