@@ -49,7 +49,7 @@ class PerQuery(ClosedModel):
     file: Name
     """name of the items file in the folder of the receipt"""
     count: Natural
-    """number of rows: the items that have ended"""
+    """number of rows: one for each repeat of an item that has ended"""
     bytes: Natural
     """size of the file in bytes"""
     sha256: Hex64

@@ -65,7 +65,7 @@ class ReceiptCounts(ClosedModel):
 
 
 class ReceiptInterval(ClosedModel):
-    """Confidence interval of a mean."""
+    """The confidence interval of a score."""
 
     low: Number
     """lower bound"""
@@ -92,9 +92,9 @@ class ReceiptScore(ClosedModel):
     definition: Name
     """id of the metric's definition; another formula has another id"""
     value: Number | None
-    """mean over the n items with a value, in full precision; null if n is 0"""
+    """the metric over the n items with a value, in full precision; null if n is 0"""
     value_failures_as_zero: Number | None
-    """mean over n + nFailed items, with 0 for each failed item; null if both numbers are 0"""
+    """the metric over n + nFailed items, with 0 for each failed item; null if both numbers are 0"""
     n: Natural
     """number of items with a value"""
     n_excluded: Natural
