@@ -87,7 +87,7 @@ class Label(ClosedModel):
 
 
 class ReceiptScore(ClosedModel):
-    """One metric over the whole job."""
+    """One metric over the whole job. With several epochs, each repeat counts as one item."""
 
     definition: Name
     """id of the metric's definition; another formula has another id"""
