@@ -246,7 +246,7 @@ class MetricUse(ClosedModel):
 
 
 class Git(ClosedModel):
-    """The git checkout at the start of the run."""
+    """The git checkout of bench at the start of the run."""
 
     commit: Hex40 | None
     """full hash of the commit; null if unknown"""
@@ -280,7 +280,7 @@ class ReceiptEnvironment(ClosedModel):
     packages: Mapping[str, Text]
     """installed distribution -> version"""
     git: Git
-    """the checkout of the code"""
+    """the git checkout of bench"""
     code_tree_sha256: Hex64
     """SHA-256 over the sorted digests of the files of the installed package"""
     host_hash: Hex16
