@@ -61,9 +61,9 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
     """
     request = plan.request
     if request.limit is not None or request.sample is not None:
+        flag = "--limit" if request.limit is not None else "--sample"
         raise UsageError(
-            f"--{'limit' if request.limit is not None else 'sample'} cannot be used with --cluster, because it would "
-            "apply to every shard separately",
+            f"{flag} cannot be used with --cluster, because it would apply to every shard separately",
             hint="select items with --start and --end, --items, --items-of or --question-type",
         )
     positions, breaks = _selected(plan)

@@ -393,7 +393,7 @@ class RunRequest(Experiment, Operation):
 def _per_second(name: str, value: object) -> float:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*/\s*(s|m)\s*", str(value))
     if found is None or float(found[1]) <= 0:
-        raise ValueError(f"{name}={value}: expected R/s or R/m, for example chroma.search=50/s")
+        raise ValueError(f"{name}={value}: expected a rate such as 50/s or 3000/m")
     return float(found[1]) / _UNITS[found[2]]
 
 

@@ -140,13 +140,13 @@ def _items_of(dataset: Selectable, corpus: str) -> Iterable[int]:
     return indexes
 
 
-def _known_type(dataset: Selectable, name: str) -> str:
-    if name not in (known := dataset.known_types()):
+def _known_type(dataset: Selectable, wanted: str) -> str:
+    if wanted not in (known := dataset.known_types()):
         raise UsageError(
-            f'{dataset.name} has no question type "{name}"{did_you_mean(name, known)}',
+            f'{dataset.name} has no question type "{wanted}"{did_you_mean(wanted, known)}',
             hint=f"types: {', '.join(sorted(known)) or 'none'}",
         )
-    return name
+    return wanted
 
 
 def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> array[int]:

@@ -304,9 +304,9 @@ def _check_wider(run_id: str, before: Plan, plan: Plan) -> None:
     for name, items in had.items():
         lost = len(items - wanted[name])
         if lost:
+            had_items = counted(len(items), "item(|s)")
             raise UsageError(
-                f"the new selection does not include {lost} of {counted(len(items), 'item(|s)')} of "
-                f"{name} in run {run_id}",
+                f"run {run_id} has {had_items} of {name}, but the new selection does not include {lost} of them",
                 hint="give a larger --limit or a wider range, so that all items of the run are included",
             )
     if had == wanted:

@@ -206,8 +206,8 @@ def test_title_is_displayName_or_else_name(home: Home) -> None:
         ("timezone: ../etc\n", 'b.yaml:6:1: timezone: "../etc" is not a time zone of the IANA database'),
         (
             "abstention: {idPattern: '('}\n",
-            'b.yaml:6:14: abstention.idPattern: "(" is not a regular expression: missing ), unterminated subpattern '
-            "at position 0",
+            'b.yaml:6:14: abstention.idPattern: the pattern "(" is not a regular expression: missing ), unterminated '
+            "subpattern at position 0",
         ),
         (
             "aliases: ['a b']\n",

@@ -103,10 +103,10 @@ NO_NAME = "expected a name, got an empty text; remove the flag or key to use the
         ({"max_time": "-5"}, "--max-time: expected a time such as 90s, 15m or 6h, got '-5'"),
         ({"max_time": "1w"}, "--max-time: expected a time such as 90s, 15m or 6h, got '1w'"),
         ({"max_time": "0"}, '--max-time must be greater than 0, not "0"'),
-        ({"rate": ["p=fast"]}, "--rate: p=fast: expected R/s or R/m, for example chroma.search=50/s"),
-        ({"rate": ["p=0/s"]}, "--rate: p=0/s: expected R/s or R/m, for example chroma.search=50/s"),
-        ({"rate": ["p=5/h"]}, "--rate: p=5/h: expected R/s or R/m, for example chroma.search=50/s"),
-        ({"rate": ["p=-1/s"]}, "--rate: p=-1/s: expected R/s or R/m, for example chroma.search=50/s"),
+        ({"rate": ["p=fast"]}, "--rate: p=fast: expected a rate such as 50/s or 3000/m"),
+        ({"rate": ["p=0/s"]}, "--rate: p=0/s: expected a rate such as 50/s or 3000/m"),
+        ({"rate": ["p=5/h"]}, "--rate: p=5/h: expected a rate such as 50/s or 3000/m"),
+        ({"rate": ["p=-1/s"]}, "--rate: p=-1/s: expected a rate such as 50/s or 3000/m"),
         ({"run_id": "../x"}, f"--run-id: {NO_RUN_ID}"),
         (
             {"run_id": "CON"},
@@ -175,7 +175,7 @@ def test_a_flag_that_is_not_given_stays_unset() -> None:
             'nightly.yaml:1:1: unknown field "concurency"; did you mean "concurrency"?',
         ),
         ("maxTime: soon\n", "nightly.yaml:1:1: maxTime: expected a time such as 90s, 15m or 6h, got 'soon'"),
-        ("rate: {p: fast}\n", "nightly.yaml:1:1: rate: p=fast: expected R/s or R/m, for example chroma.search=50/s"),
+        ("rate: {p: fast}\n", "nightly.yaml:1:1: rate: p=fast: expected a rate such as 50/s or 3000/m"),
         (
             "metrics: [{name: x, configs: {}}]\n",
             'nightly.yaml:1:21: unknown field "configs" in metrics[0]; did you mean "config"?',

@@ -41,7 +41,7 @@ async def test_extend_runs_only_new_items_and_ingests_only_new_corpora(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"limit": 2}, "2 of 4 items of facts in run r1"),
+        ({"limit": 2}, "run r1 has 4 items of facts, but the new selection does not include 2 of them"),
         ({"limit": 4}, "the selection adds no item to run r1"),
         ({"limit": 8, "seed": 7}, "settings.seed: 0 -> 7"),
         ({"items": ("c1q0",)}, "the new selection does not include"),

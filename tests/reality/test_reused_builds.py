@@ -319,7 +319,7 @@ async def test_a_build_in_files_of_an_adapter_cannot_be_reused(tmp_path: Path) -
     world = World.make(tmp_path, corpora=1, items=2)
     ScriptedStore.install(world, durability="file")
     await ingested(world, providers="scripted")
-    with pytest.raises(BenchError, match="only the run that ingested the memories of scripted can search them"):
+    with pytest.raises(BenchError, match="the memories of scripted can be searched only by the run that ingested them"):
         await world.run(providers="scripted", run_id="r2", reuse_build="r1")
 
 

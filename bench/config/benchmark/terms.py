@@ -51,7 +51,7 @@ def _field_path(value: str) -> str:
 def _pattern(value: str) -> str:
     problem = pattern_problem(value, groups=None)
     if problem is not None:
-        raise ValueError(f'"{value}" {problem}')
+        raise ValueError(f'the pattern "{value}" {problem}')
     return value
 
 

@@ -124,9 +124,8 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
             response = await session.get(url, headers=headers, timeout=timeout)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             hint = CA_HINT if is_certificate_error(error) else None
-            raise DownloadInterrupted(
-                f"cannot reach {_host(url)}: {str(error) or type(error).__name__}", hint=hint
-            ) from error
+            reason = str(error) or type(error).__name__
+            raise DownloadInterrupted(f"cannot reach {_host(url)}: {reason}", hint=hint) from error
         async with response:
             yield Remote(response, _offset_of(response, offset))
 

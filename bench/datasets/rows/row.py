@@ -130,8 +130,8 @@ def strict_json(text: str) -> object:
     return _STRICT.decode(text)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+def _no_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:

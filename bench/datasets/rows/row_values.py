@@ -156,7 +156,12 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
         return True
     if text in _FALSE and not isinstance(value, list | Mapping):
         return False
-    raise place.error(field, "is neither true nor false", value, hint="add equals: VALUE, the value that means true")
+    raise place.error(
+        field,
+        "is neither true nor false",
+        value,
+        hint="in the config, write equals: VALUE with the value that means true",
+    )
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:

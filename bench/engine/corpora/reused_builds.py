@@ -85,8 +85,7 @@ async def reuse_builds(run: RunContext, lanes: Sequence[OpenLane]) -> None:
     if not able:
         names = ", ".join(lane.provider.name for lane in fresh)
         raise UsageError(
-            f"the build of run {wanted} cannot be searched by another run: "
-            f"only the run that ingested the memories of {names} can search them",
+            f"--reuse-build {wanted}: the memories of {names} can be searched only by the run that ingested them",
             hint="start a new run that ingests again, without --reuse-build",
         )
     for lane in able:
