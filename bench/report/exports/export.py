@@ -77,7 +77,7 @@ class RowWithoutTexts(AnswerStatus):
     correct: bool | None
     """whether the first verdict is correct"""
     retrieved: Sequence[Sequence[str]] | None
-    """the first k hits, each as a list of evidence ids; null: hits cannot be mapped to ids"""
+    """the first k hits, each as a list of ids of the dataset (of turns or sessions); null: hits have no such ids"""
     metrics: Mapping[str, float | None]
     """metric -> value of this item; times are in whole microseconds"""
     labels: Mapping[str, str]
@@ -85,8 +85,8 @@ class RowWithoutTexts(AnswerStatus):
     attempts: Mapping[str, int]
     """phase -> number of attempts"""
     latency: Mapping[str, Mapping[str, int]]
-    """phase -> whole microseconds of its last attempt: `total`, and its parts `queue`, `limiter`, `network` and
-    `provider`"""
+    """phase -> whole microseconds of its last attempt: `total`, with `queue` (wait for a free slot), `limiter` (wait for
+    the rate limit), `network` and `provider`"""
     tokens: Mapping[str, Mapping[str, int]]
     """role -> `input` and `output` tokens of all attempts; `estimated`: whether some were counted locally"""
     cost: Mapping[str, Json]
