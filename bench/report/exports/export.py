@@ -85,8 +85,8 @@ class RowWithoutTexts(AnswerStatus):
     attempts: Mapping[str, int]
     """phase -> number of attempts"""
     latency: Mapping[str, Mapping[str, int]]
-    """phase -> whole microseconds of its last attempt: `total`, with `queue` (wait for a free slot), `limiter` (wait for
-    the rate limit), `network` and `provider`"""
+    """phase -> whole microseconds of its last attempt: `total`, with `queue` (wait for a free slot), `limiter` (wait
+    for the rate limit), `network` and `provider`"""
     tokens: Mapping[str, Mapping[str, int]]
     """role -> `input` and `output` tokens of all attempts; `estimated`: whether some were counted locally"""
     cost: Mapping[str, Json]
