@@ -19,7 +19,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from bench.report import tables
+
 NONE = "–"
+SMALLEST = 1e-9
+"""a value below this bound is shown as zero: it is a rounding error"""
 WORD = re.compile(r"\w+")
 WORD_OR_REST = re.compile(r"\w+|\W+")
 
@@ -27,13 +31,28 @@ WORD_OR_REST = re.compile(r"\w+|\W+")
 def number(value: object, digits: int = 4) -> str:
     """Format a number; return a dash for anything else.
 
-    A float below 1,000 has ``digits`` decimals, a larger float has no decimals. Thousands are separated by commas.
+    A float below 1,000 has ``digits`` decimals, a larger float has no decimals. Thousands are separated by commas. A
+    float that would look like zero has two significant digits instead.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NONE
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    if SMALLEST <= abs(value) < 0.5 * 10**-digits:
+        return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}"
+    return f"{value:.{digits}f}"
+
+
+def measured(value: object, unit: str | None) -> str:
+    """Format the value of a metric with a precision that fits its unit; return a dash if there is no value."""
+    return tables.number(value, unit) if unit and isinstance(value, int | float) else number(value)
+
+
+def difference(value: object, unit: str | None, relative: bool) -> str:
+    """Format a difference of two values of a metric; a relative difference (ratio minus 1) is a percentage."""
+    return share(value, 1) if relative else measured(value, unit)
 
 
 def share(part: object, digits: int = 0) -> str:
@@ -42,8 +61,8 @@ def share(part: object, digits: int = 0) -> str:
 
 
 def usd(value: object) -> str:
-    """Format an amount of money with at most four decimals; an unknown amount (None) becomes a dash."""
-    return NONE if value is None else f"{float(str(value)):.4f}".rstrip("0").rstrip(".")
+    """Format an amount of money with at most six decimals; an unknown amount (None) becomes a dash."""
+    return NONE if value is None else tables.number(float(str(value)), "USD")
 
 
 def duration(value: object) -> str:

@@ -81,6 +81,8 @@ def templates() -> Environment:
     )
     environment.filters |= {
         "number": text.number,
+        "measured": text.measured,
+        "difference": text.difference,
         "share": text.share,
         "usd": text.usd,
         "duration": text.duration,

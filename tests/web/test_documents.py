@@ -457,6 +457,28 @@ async def test_a_comparison_has_conclusion_and_flipped_items(
     assert "B is better on" not in page
 
 
+async def test_costs_and_times_have_the_precision_of_their_units_on_each_page(tmp_path: Path) -> None:
+    def spent(usd: float, ms: float) -> list[ItemData]:
+        values = {"cost_per_query": usd, "latency_p50": ms, "accuracy": 1.0}
+        return [ItemData(item=f"q{n}", values=values) for n in range(6)]
+
+    names = measuring("cost_per_query", "latency_p50", "accuracy")
+    await write_run(
+        tmp_path,
+        "r1",
+        [(record("x", **names), spent(0.000036, 9.7)), (record("y", **names), spent(0.003651, 0.97))],
+    )
+    async with visiting(tmp_path) as visit:
+        pages = [(await visit.get(path))[1] for path in ("/report/r1", "/runs/r1", "/compare?a=r1:x&b=r1:y")]
+        found = await visit.document("/compare?a=r1:x&b=r1:y")
+    for page in pages:
+        assert "0.000036" in page and "0.003651" in page
+    assert "-0.003615" in pages[2] and "900.0%" in pages[2]
+    (pair,) = found["comparisons"]
+    assert pair["units"] == {"cost_per_query": "USD", "latency_p50": "ms", "accuracy": None}
+    assert pair["relative"] == ["latency_p50"]
+
+
 @pytest.mark.parametrize(("other", "note"), [(8, "Of times: the loads differ, which changes times"), (2, "")])
 async def test_the_compare_page_notes_loads_that_differ(tmp_path: Path, other: int, note: str) -> None:
     for name, concurrency in (("r1", 2), ("r2", other)):

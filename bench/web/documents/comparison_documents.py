@@ -57,6 +57,10 @@ class ShownPair(ComparedPair):
     conclusion: list[str]
     load: str
     moves_times: list[str]
+    units: Mapping[str, str | None]
+    """metric -> unit of its values"""
+    relative: list[str]
+    """metrics whose differences are relative (ratio minus 1)"""
     flips: Mapping[str, list[str]]
     flipped: Mapping[str, list[Json]]
 
@@ -134,6 +138,8 @@ async def comparison_of(
             "conclusion": list(conclusion_sentences(pair)),
             "load": load_difference(pair),
             "moves_times": [check.name for check in pair.comparability.load],
+            "units": {row.metric: row.unit for row in pair.rows},
+            "relative": sorted({row.metric for row in pair.rows if row.is_ratio}),
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
             "flipped": {side: await _flipped_items(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
         }
