@@ -120,7 +120,9 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
     found = hashlib.sha256(content).hexdigest()
     if digest is None:
         raise ConfigError(
-            f"the pack has no official text with the name of {path}", where=where, hint="remove this file"
+            f"{path} is not allowed: the pack has no official text for {path.name}",
+            where=where,
+            hint="remove this file",
         )
     if found != digest:
         raise ConfigError(

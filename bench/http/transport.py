@@ -86,6 +86,7 @@ KEEP_METHOD = frozenset({307, 308})
 REDIRECTS = frozenset({301, 302, 303, *KEEP_METHOD})
 MAX_REDIRECTS = 5
 PROXY_AUTH = 407
+PROXY_HINT = "check user and password in HTTP_PROXY or HTTPS_PROXY"
 NO_TLS = frozenset(
     {
         "WRONG_VERSION_NUMBER", "UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "TLSV1_ALERT_PROTOCOL_VERSION",
@@ -185,8 +186,9 @@ class Transport:
             raise RequestNotSent(_reason(error), final=True, every_call=True) from error
         except aiohttp.ClientHttpProxyError as error:
             refused = error.status == PROXY_AUTH
+            what_to_do = f"; {PROXY_HINT}" if refused else ""
             raise RequestNotSent(
-                f"the proxy refuses the connection: {_reason(error)}", final=refused, every_call=refused
+                f"the proxy refuses the connection: {_reason(error)}{what_to_do}", final=refused, every_call=refused
             ) from error
         except (aiohttp.ClientConnectorError, ssl.SSLError) as error:
             raise self._unconnected(error, attempt) from error
