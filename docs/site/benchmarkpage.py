@@ -142,7 +142,7 @@ def _evaluators(evaluation: Evaluation) -> str:
     for value, method in evaluation.methods.items():
         values.setdefault(method, []).append(value if value in ("present", "absent") else code(value))
     named = [
-        f"{code(method)} if the row's {code(evaluation.methods_by)} is {' or '.join(known)}"
+        f"{code(method)} if the item's {code(evaluation.methods_by)} is {' or '.join(known)}"
         for method, known in values.items()
     ]
     return "; ".join([*named, f"otherwise {code(evaluation.method)}"])

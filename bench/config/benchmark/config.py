@@ -150,7 +150,7 @@ class ItemFlatten(ConfigModel):
     max_items: Positive | None = None
     """maximum elements per row; the number of dropped elements is reported"""
     promote_fields: tuple[str, ...] = ()
-    """keys of the row that are copied to each of its items"""
+    """keys that an item takes from its element, such as the question; all other keys come from the row"""
 
 
 class HistorySection(ConfigModel):
