@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _STRINGS = JSONDecoder()
 _WORDS = {"true": True, "false": False, "null": None}
 SURROGATE = re.compile("[\ud800-\udfff]")
-SURROGATE_MESSAGE = "half of a surrogate pair, which is not Unicode text"
+SURROGATE_MESSAGE = "the text contains half of a surrogate pair, which is not Unicode text"
 
 
 class _JsonParser:
@@ -56,7 +56,7 @@ class _JsonParser:
 
     def value(self, path: TreePath) -> object:
         if len(path) > MAX_DEPTH:
-            self.fail(f"nested deeper than {MAX_DEPTH} levels", self.at)
+            self.fail(f"the values are nested deeper than {MAX_DEPTH} levels", self.at)
         readers: dict[str, Callable[[TreePath], object]] = {"{": self.mapping, "[": self.sequence}
         char = self.skip()
         if char in readers:

@@ -373,7 +373,9 @@ def _closing(text: str, start: int, where: str | None) -> int:
         if depth == 0:
             return at
     raise ConfigError(
-        f"unclosed {text[start : start + 60]}", where=where, hint='close it with "}"; write a literal "${" as "$${"'
+        f'unclosed placeholder "{text[start : start + 60]}"',
+        where=where,
+        hint='close it with "}"; write a literal "${" as "$${"',
     )
 
 

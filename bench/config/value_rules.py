@@ -85,7 +85,7 @@ def _lower_name(value: str) -> str:
     if re.fullmatch(LOWER_NAME, value) is None:
         raise ValueError(
             f'"{value}" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", '
-            "first a letter or digit"
+            "with a letter or digit at the beginning"
         )
     return require_portable(value)
 

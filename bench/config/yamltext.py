@@ -64,8 +64,10 @@ class _TreeBuilder:
         self.seen.add(id(node))
         if len(path) > MAX_DEPTH:
             if not self.aliased:
-                raise self.error(node, f"nested deeper than {MAX_DEPTH} levels", "flatten the file")
-            raise self.error(node, f"nested deeper than {MAX_DEPTH} levels", "write the values out, without aliases")
+                raise self.error(node, f"the values are nested deeper than {MAX_DEPTH} levels", "flatten the file")
+            raise self.error(
+                node, f"the values are nested deeper than {MAX_DEPTH} levels", "write the values out, without aliases"
+            )
         if self.aliased and self.nodes > MAX_NODES:
             raise self.error(
                 node, f"the YAML aliases expand to more than {MAX_NODES} nodes", "write the values out, without aliases"
@@ -178,7 +180,9 @@ def _compose(text: str, label: str) -> Node | None:
     except (YAMLError, ValueError) as error:
         raise ConfigError(str(error).splitlines()[0], where=label, hint="correct the YAML") from error
     except RecursionError as error:
-        raise ConfigError(f"nested deeper than {MAX_DEPTH} levels", where=label, hint="flatten the file") from error
+        raise ConfigError(
+            f"the values are nested deeper than {MAX_DEPTH} levels", where=label, hint="flatten the file"
+        ) from error
     return node
 
 

@@ -212,12 +212,12 @@ def test_title_is_displayName_or_else_name(home: Home) -> None:
         (
             "aliases: ['a b']\n",
             'b.yaml:6:11: aliases[0]: "a b" is not a valid name: expected at most 100 letters, digits, ".", "_" '
-            'and "-", no "." or "-" first',
+            'and "-", without "." or "-" at the beginning',
         ),
         (
             "aliases: [.x]\n",
             'b.yaml:6:11: aliases[0]: ".x" is not a valid name: expected at most 100 letters, digits, ".", "_" '
-            'and "-", no "." or "-" first',
+            'and "-", without "." or "-" at the beginning',
         ),
         (
             "corpus: {field: $.a..b}\n",
@@ -430,7 +430,7 @@ def test_extends_follows_at_most_ten_parents(home: Home) -> None:
         home.write(f"x{number}", f"extends: x{number - 1}\nname: x{number}\n")
     assert home.read(home.folder / "x10.yaml").name == "x10"
     found = messages(lambda: home.read(home.folder / "x11.yaml"))
-    assert found == ['x1.yaml:1:1: "extends: x0": more than 10 files extend each other']
+    assert found == ['x1.yaml:1:1: "extends: x0": the chain of "extends" has more than 10 files']
 
 
 def test_a_manifest_extends_a_manifest(home: Home) -> None:

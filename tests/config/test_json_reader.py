@@ -53,7 +53,7 @@ def refused(text: str) -> tuple[str, str]:
         ("9" * 5000, f"x.json:1:1: {'9' * 97}... is too large for a number", "write a smaller number"),
         (
             '{"k": "\\ud800"}',
-            "x.json:1:7: half of a surrogate pair, which is not Unicode text",
+            "x.json:1:7: the text contains half of a surrogate pair, which is not Unicode text",
             "write the character itself, or both escapes of its pair",
         ),
         ('{\n"a": 1,\n"a": 2}', 'x.json:3:1: repeated key "a" (first on line 2)', "keep one of the two"),
@@ -83,7 +83,7 @@ def test_JSON_may_be_nested_to_100_levels() -> None:
     deep = "[" * MAX_DEPTH + "1" + "]" * MAX_DEPTH
     assert parse_json(deep, "x")[0] == json.loads(deep)
     message, _ = refused(f"[{deep}]")
-    assert message == f"x.json:1:{MAX_DEPTH + 2}: nested deeper than 100 levels"
+    assert message == f"x.json:1:{MAX_DEPTH + 2}: the values are nested deeper than 100 levels"
 
 
 @each_row(("text", "kind"), [("0", int), ("-0", int), ("1.0", float), ("1E+2", float), ("-3e-2", float)])

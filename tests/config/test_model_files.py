@@ -112,7 +112,8 @@ def test_a_model_file_may_extend_a_known_prefix(tmp_path: Path, name: str) -> No
             [
                 (
                     'Mine.yaml:1:1: name: "Mine" is not a valid name: '
-                    'expected at most 64 lower case letters, digits, ".", "_" and "-", first a letter or digit',
+                    'expected at most 64 lower case letters, digits, ".", "_" and "-", '
+                    "with a letter or digit at the beginning",
                     "correct the value",
                 )
             ],

@@ -38,7 +38,7 @@ def refused(text: str, folder: Path = Path()) -> list[tuple[str, str]]:
 def test_an_invalid_provider_name_error_describes_valid_names(tmp_path: Path) -> None:
     expected = (
         '1:1: name: "Own" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", '
-        "first a letter or digit"
+        "with a letter or digit at the beginning"
     )
     assert refused(FILE.replace("name: acme", "name: Own"), tmp_path)[0][0] == expected
 

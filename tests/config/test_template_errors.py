@@ -57,11 +57,15 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
             FILTERS,
         ),
         ("${question|upper:x}", "this filter has no argument, but 'x' was given in ${question|upper:x}", FILTERS),
-        ("a ${question", "unclosed ${question", 'close it with "}"; write a literal "${" as "$${"'),
+        ("a ${question", 'unclosed placeholder "${question"', 'close it with "}"; write a literal "${" as "$${"'),
         ("${question|default:'}", "unclosed quote in ${question|default:'}", "write default:'text'"),
         ("${question|default:'a' b}", "unclosed quote in ${question|default:'a' b}", "write default:'text'"),
         ("${question||upper}", "${question||upper} is an expression, which templates do not support", FILTERS),
-        ("${" + "x" * 200, "unclosed ${" + "x" * 58, 'close it with "}"; write a literal "${" as "$${"'),
+        (
+            "${" + "x" * 200,
+            'unclosed placeholder "${' + "x" * 58 + '"',
+            'close it with "}"; write a literal "${" as "$${"',
+        ),
         (
             "${session.map(turn => `${turn.gold}`).join('\\n')}",
             "${session.map(turn => `${turn.gold}`).join('\\n')} is an expression, which templates do not support",

@@ -142,15 +142,19 @@ def test_a_YAML_1_2_scalar_has_its_type(text: str, expected: object) -> None:
         ),
         (
             'k: "\\ud800"\n',
-            "x.yaml:1:4: half of a surrogate pair, which is not Unicode text",
+            "x.yaml:1:4: the text contains half of a surrogate pair, which is not Unicode text",
             "write the character itself, or both escapes of its pair",
         ),
         (
             '"\\udfff": 1\n',
-            "x.yaml:1:1: half of a surrogate pair, which is not Unicode text",
+            "x.yaml:1:1: the text contains half of a surrogate pair, which is not Unicode text",
             "write the character itself, or both escapes of its pair",
         ),
-        ("a: &a [*a]\n", "x.yaml:1:4: nested deeper than 100 levels", "write the values out, without aliases"),
+        (
+            "a: &a [*a]\n",
+            "x.yaml:1:4: the values are nested deeper than 100 levels",
+            "write the values out, without aliases",
+        ),
     ],
 )
 def test_invalid_YAML_is_refused_with_line_column_and_hint(text: str, message: str, hint: str) -> None:

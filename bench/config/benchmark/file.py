@@ -400,8 +400,11 @@ def _source_chain(path: Path, find: FindBenchmark) -> tuple[Source, ...]:
         if any(source.path.resolve() == parent.resolve() for source in sources):
             raise ConfigError(f'"extends: {name}" is circular', where=where, hint='remove one of the keys "extends"')
         if len(sources) > MAX_EXTENDS:
-            text = f'"extends: {name}": more than {MAX_EXTENDS} files extend each other'
-            raise ConfigError(text, where=where, hint='remove one of the keys "extends"')
+            raise ConfigError(
+                f'"extends: {name}": the chain of "extends" has more than {MAX_EXTENDS} files',
+                where=where,
+                hint='remove one of the keys "extends"',
+            )
         sources.append(Source.read(parent))
     return tuple(sources)
 

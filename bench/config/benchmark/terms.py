@@ -35,7 +35,7 @@ def _segment(value: str) -> str:
     if not SEGMENT.fullmatch(value) or value.startswith("-"):
         raise ValueError(
             f'"{value}" is not a valid name: expected at most 100 letters, digits, ".", "_" and "-", '
-            'no "." or "-" first'
+            'without "." or "-" at the beginning'
         )
     return require_portable(value)
 
