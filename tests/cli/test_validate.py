@@ -128,7 +128,7 @@ def test_the_config_of_a_custom_evaluator_is_passed_to_it_and_validated(bench: B
     assert job["metrics"]["strictly"]["value"] == 0.25
     path.write_text(path.read_text().replace("strict:", "stirct:"))
     refused = bench("validate", str(path), check=2).stderr
-    assert "b.yaml:6:21: evaluator ./mine.py:Mine: " in refused and "stirct" in refused
+    assert "b.yaml:6:21: evaluator ./mine.py:Mine does not accept its parameters: " in refused and "stirct" in refused
 
 
 def test_validate_accepts_breakdowns_and_metrics_that_a_run_accepts(bench: Bench, tmp_path: Path) -> None:
