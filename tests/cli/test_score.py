@@ -170,7 +170,7 @@ def test_J5_an_incomplete_line_elsewhere_is_an_error_with_its_line(bench: Bench,
     ("rows", "text"),
     [
         (("irena-q01 Q0 s1",), "theirs:1: the line has 3 fields, but a line of a TREC run has 6"),
-        (("irena-q01 Q0 s1:2 one 0.5 me",), "theirs:1: rank and score must be numbers"),
+        (("irena-q01 Q0 s1:2 one 0.5 me",), "theirs:1: rank must be a whole number and score a number"),
         (("irena-q01 Q0 s1:2 1 nan me",), "theirs:1: the score"),
         (("irena-q01 Q0 s1:2 1 2 me", "irena-q01 Q0 s1:2 2 1 me"), "theirs:2: hit"),
         (({"item": "irena-q01", "answer": "x"}, '{"item":'), "theirs:2: the line is not JSON"),

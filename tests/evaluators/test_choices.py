@@ -138,7 +138,7 @@ def test_a_choice_answer_outside_the_choices_is_refused_at_its_row(tmp_path: Pat
 
 
 def test_only_an_abstention_item_may_have_no_choice_answer(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"quiz.jsonl:1: right is missing in i1 \(row i1\)"):
+    with pytest.raises(DataError, match=r"quiz.jsonl:1: right is missing in item i1 \(row i1\)"):
         quiz(tmp_path, {"right": None})
     unanswerable = QUIZ + "abstention: {idPattern: '^u'}\n"
     assert len(quiz(tmp_path, {"id": "u1", "right": None}, config=unanswerable)) == 1

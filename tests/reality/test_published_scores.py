@@ -216,7 +216,7 @@ def test_a_hit_counts_as_the_evidence_sentences_that_its_text_contains(
     ("rest", "message"),
     [
         ("evaluation: {method: labels}\n", 'method "labels" needs the key "labels"'),
-        ("evaluation: {method: labels, labels: {good: 2}}\n", "2 is not in 0..1"),
+        ("evaluation: {method: labels, labels: {good: 2}}\n", "expected a number from 0 to 1, got 2"),
         ("evaluation: {method: contains, methodsBy: choice, methods: {a: mcq}}\n", 'methodsBy "choice" is unknown'),
         ("evaluation: {method: contains, methods: {a: judge}}\n", "judge"),
     ],
