@@ -113,14 +113,14 @@ def _phase_entries() -> list[RegisteredMetric]:
             aliases = list(_ALIASES.get(name, ()))
             if phase == "search":
                 aliases.append(f"search_latency_{statistic}")
-            what = "search + answer" if phase == "total" else phase
+            what = {"total": "search + answer time", "ingest": "ingest time of a corpus"}.get(phase, f"{phase} time")
             entries.append(
                 _entry(
                     name,
                     phase,
                     fold,
                     aliases,
-                    f"{statistic} of the {what} time, without the waits in queue and limiter",
+                    f"{statistic} of the {what}, without the waits in queue and limiter",
                 )
             )
     return entries
