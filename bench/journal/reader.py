@@ -633,10 +633,11 @@ class Reader:
     async def phase_spent(self, owner: str, phase: Phase) -> PhaseTotals:
         """Return the total calls, tokens, cost and time of one phase of an owner, over all items and attempts."""
         if phase is Phase.SEARCH:
-            units, time_us, *_ = await self._searched(owner)
+            units, time_us, _, _, short, _, long = await self._searched(owner)
+            succeeded = short + long
         else:
             parts = await self._answered(owner, phase)
-            units, time_us = (sum(part[place] for part in parts) for place in (1, 2))
+            units, time_us, succeeded = (sum(part[place] for part in parts) for place in (1, 2, 5))
         calls, tokens, unknown_costs, cost = 0, 0, 0, Decimal(0)
         paid = await self._all("phase_calls", clean(owner), PHASES[phase]) if await self._any("any_call") else ()
         for cost_usd, billed, count, used in paid:
@@ -644,7 +645,13 @@ class Reader:
             unknown_costs += int(count) if billed and cost_usd is None else 0
             cost += Decimal(cost_usd or 0) * int(count)
         return PhaseTotals(
-            units=units, calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unknown_costs=unknown_costs, time_us=time_us
+            units=units,
+            succeeded=succeeded,
+            calls=calls,
+            tokens=tokens,
+            cost_usd=f"{cost:f}",
+            unknown_costs=unknown_costs,
+            time_us=time_us,
         )
 
     async def uncounted_costs(self, lane: str, answering: str, job: str) -> dict[str, tuple[Decimal, int]]:
@@ -665,7 +672,7 @@ class Reader:
 
         ``answering`` names a lane with its answering model.
         """
-        return {name: (n, tokens) for name, _, _, n, tokens in await self._answered(answering, Phase.ANSWER) if n}
+        return {name: (n, tokens) for name, _, _, n, tokens, _ in await self._answered(answering, Phase.ANSWER) if n}
 
     @cached_in_snapshot
     async def _answered(self, owner: str, phase: Phase) -> list[SqlRow]:

@@ -81,6 +81,8 @@ class PhaseTotals:
 
     units: int
     """number of items for which the phase was started; each epoch counts"""
+    succeeded: int
+    """number of successful attempts; an item that succeeded in two merged runs counts twice"""
     calls: int
     tokens: int
     """input and output tokens of the calls that reported their usage"""

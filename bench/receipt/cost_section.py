@@ -39,7 +39,7 @@ def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
     section.
 
     ``query.search`` of the result includes the cost of answers, because a receipt has one total for searches and
-    answers.
+    answers. A receipt does not contain by which numbers to divide it, so the result has no cost per question.
     """
     cost = receipt.memory_cost
     if cost is None:
@@ -47,7 +47,9 @@ def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
     build, size, even = cost.build, cost.context, cost.break_even
     return MemoryCost(
         build=BuildCost(**{**dict(build), "price": _call_totals(build.price), "paid": _call_totals(build.paid)}),
-        query=QueryCost(questions=cost.questions, search=_call_totals(cost.query), answer=CallTotals()),
+        query=QueryCost(
+            questions=cost.questions, search=_call_totals(cost.query), answer=CallTotals(), searches=0, answers=None
+        ),
         context=None if size is None else ContextSize(**size.model_dump(exclude={"share"})),
         break_even=None if even is None else BreakEven(**dict(even)),
         n_correct=receipt.counts.by_state.correct,

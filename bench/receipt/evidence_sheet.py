@@ -302,14 +302,19 @@ def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
 
 
 def query_cost_text(cost: MemoryCost | None, *, valid: bool = True) -> str:
-    """Format the cost of a question as text; "" if ``cost`` is None.
+    """Format the cost of a question as text, or of all questions if the first is not known; "" if ``cost`` is None.
 
     The cost per correct answer and the break-even number of questions are added if they are known and the job is valid.
     """
     if cost is None:
         return ""
-    each = cost_sentence(cost) if valid else ""
-    return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", each)))
+    query, each = cost.query, cost_sentence(cost) if valid else ""
+    price = (
+        f"{usd_text(cost.usd_per_question)} for search and answer"
+        if query.parts
+        else f"{usd_text(query.totals.usd)} for the searches and answers of {counted(query.questions, 'question(|s)')}"
+    )
+    return "; ".join(filter(None, (price, each)))
 
 
 def build_lacks(cost: MemoryCost | None) -> str:

@@ -8,6 +8,7 @@ Example::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from typing import TypedDict
@@ -20,8 +21,7 @@ COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
 
 def cost_rows(cost: MemoryCost) -> list[tuple[str, ...]]:
     """Return two table rows: the cost of the build, and the mean cost of a question."""
-    n = cost.query.questions
-    return [_row(build_name(cost), cost.build.price, 1), _row("per question", cost.query.totals, n)]
+    return [_row(build_name(cost), ((cost.build.price, 1),)), _row("per question", cost.query.parts)]
 
 
 def build_name(cost: MemoryCost) -> str:
@@ -36,12 +36,17 @@ def build_name(cost: MemoryCost) -> str:
     return f"build, paid{part} by {build.lane} of run {build.paid_by}"
 
 
-def _row(name: str, totals: CallTotals, n: int) -> tuple[str, ...]:
-    usd = None if totals.usd is None else totals.usd / n
-    cost = "unknown" if usd is None else money_text(usd)
-    us = totals.time_us / n
+def _row(name: str, parts: Sequence[tuple[CallTotals, int]]) -> tuple[str, ...]:
+    """Format the sum of the means of ``parts``; dashes if there are no parts."""
+    if not parts:
+        return (name, "-", "-", "-", "-")
+    known = [totals.usd / n for totals, n in parts if totals.usd is not None]
+    cost = money_text(sum(known, Decimal(0))) if len(known) == len(parts) else "unknown"
+    calls, tokens, us = (
+        sum(getattr(totals, name) / n for totals, n in parts) for name in ("calls", "tokens", "time_us")
+    )
     time = f"{us / 1e6:.1f} s" if us >= 1e6 else f"{us / 1e3:.1f} ms"
-    return (name, _count(totals.calls / n), _count(totals.tokens / n), cost, time)
+    return (name, _count(calls), _count(tokens), cost, time)
 
 
 def _count(value: float) -> str:
@@ -80,6 +85,8 @@ class QueryCostDocument(TypedDict):
     cost_unknown_calls: int
     time_us: int
     usd_per_question: float | None
+    known_usd_per_question: float | None
+    """cost per question of the calls with a known price; null if no search or no answer was successful"""
 
 
 class MemoryCostDocument(TypedDict):
@@ -117,6 +124,7 @@ def cost_json(cost: MemoryCost, *, valid: bool) -> MemoryCostDocument:
             "cost_unknown_calls": query.cost_unknown_calls,
             "time_us": query.time_us,
             "usd_per_question": _as_float(cost.usd_per_question),
+            "known_usd_per_question": _as_float(cost.query.known_usd_per_question),
         },
         "usd_per_correct_answer": _as_float(cost.usd_per_correct_answer),
         "context": None if context is None else {**asdict(context), "share": context.share},

@@ -8,13 +8,13 @@ Example::
 In the formulas, each value is the sum over all items, epochs and attempts of a job. The cost of the ingest is called
 ``build``:
 
-* cost per question = (search + answer calls) / questions. Calls of the judge are left out, because a memory in use has
-  no judge.
+* cost per question = search calls / successful searches + answer calls / successful answers. Calls of the judge are
+  left out, because a memory in use has no judge.
 * cost per correct answer = (build + search + answer calls) / correct answers. If another run paid for the build, its
   price is included.
 * context share = context tokens of the answers / tokens of their corpora. Both are estimated by the method ``chars/4``.
-* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers. This
-  is the cost of a question if the prompt contained the whole corpus.
+* full context per question = answer calls / successful answers + input price x (corpus tokens - context tokens) /
+  answers. This is the cost of a question if the prompt contained the whole corpus.
 * break-even = the smallest number of questions n on one corpus for which the memory is cheaper: build / corpora + n x
   cost per question < n x full context per question.
 
@@ -111,10 +111,30 @@ class QueryCost:
     """number of searches: number of items, multiplied by the number of epochs"""
     search: CallTotals
     answer: CallTotals
+    searches: int
+    """number of successful searches, over all attempts"""
+    answers: int | None
+    """number of successful answers, over all attempts; None if no model answers"""
 
     @property
     def totals(self) -> CallTotals:
         return self.search + self.answer
+
+    @property
+    def parts(self) -> tuple[tuple[CallTotals, int], ...]:
+        """The totals of the searches and of the answers, each with the number by which to divide them.
+
+        The result is () if no search or no answer was successful.
+        """
+        search, answer = (self.search, self.searches), (self.answer, self.answers)
+        parts = tuple((totals, n) for totals, n in (search, answer) if n is not None)
+        return parts if all(n for _, n in parts) else ()
+
+    @property
+    def known_usd_per_question(self) -> Decimal | None:
+        """USD per question of the calls with a known cost; None if no search or no answer was successful."""
+        parts = self.parts
+        return sum((Decimal(totals.cost_usd) / n for totals, n in parts), Decimal(0)) if parts else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +182,7 @@ class MemoryCost:
 
     @property
     def usd_per_question(self) -> Decimal | None:
-        usd = self.query.totals.usd
-        return None if usd is None or not self.query.questions else usd / self.query.questions
+        return None if self.query.totals.usd is None else self.query.known_usd_per_question
 
     @property
     def usd_per_correct_answer(self) -> Decimal | None:
@@ -191,7 +210,13 @@ async def read_memory_cost(
     if not search.units:
         return None
     answer = await reader.phase_spent(record.answer_owner, Phase.ANSWER)
-    query = QueryCost(questions=search.units, search=CallTotals.of(search), answer=CallTotals.of(answer))
+    query = QueryCost(
+        questions=search.units,
+        search=CallTotals.of(search),
+        answer=CallTotals.of(answer),
+        searches=search.succeeded,
+        answers=None if record.models.answering in (None, "none") else answer.succeeded,
+    )
     own = own_build(reader.meta.run_id, record, totals)
     build = reused_build(own, reused) if reused else own
     context = _context(await reader.contexts(record.answer_owner), totals.sizes)
@@ -289,9 +314,12 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
         return _unknown_break_even(
             counted(query.totals.cost_unknown_calls, "call(|s) of the questions (has|have) no price")
         )
+    if not query.searches or not query.answers:
+        return _unknown_break_even("no search or no answer was successful")
     unread = Fraction(context.corpus_tokens - context.tokens, context.answers)
-    full = Fraction(answer_usd) / query.questions + Fraction(Decimal(input_usd)) / MILLION * unread
-    per_question = Fraction(search_usd + answer_usd) / query.questions
+    answered = Fraction(answer_usd) / query.answers
+    full = answered + Fraction(Decimal(input_usd)) / MILLION * unread
+    per_question = Fraction(search_usd) / query.searches + answered
     found = BreakEven(questions=None, full_context_usd_per_question=_decimal(full))
     if not per_question and not full:
         return _unknown_break_even("neither searches nor answers cost money")

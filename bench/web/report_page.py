@@ -200,9 +200,8 @@ def _bar(parts: Sequence[tuple[str, str, int]], whole: int) -> list[BarPart]:
 
 
 def _per_question(query: QueryCostDocument) -> float | None:
-    """Return USD per question; None if the known cost is zero."""
-    usd = float(query["cost_usd"])
-    return usd / query["questions"] if usd > 0 else None
+    """Return USD per question; None if it is not known, or if the known cost is zero."""
+    return query["known_usd_per_question"] or None
 
 
 # ------------------------------------------------------------------ groups

@@ -28,12 +28,13 @@ from tests.small_world import World
 
 PRICES = {"faulty": {"add": "0.01", "search": "0.0001"}, "acme/m": {"input": "10", "output": "20"}}
 PRICED = {"providers": "faulty", "answering_model": "acme/m", "prices": PRICES, "k": 2, "cleanup": "never"}
+FOUND = completion("W0y0 W0y1")
 
 
 @pytest.fixture
 def chat() -> Iterator[Stub]:
     """200 tokens in and 9 out for each answer: USD 0.00218."""
-    with serving(lambda body: completion("W0y0 W0y1")) as stub:
+    with serving(lambda body: FOUND) as stub:
         yield stub
 
 
@@ -143,7 +144,7 @@ async def test_a_free_reader_has_no_break_even(world_on: WorldOn, bench: Bench) 
 BUILD = BuildCost(
     fingerprint=None, paid_by="r", lane="l", corpora=2, memories=9, price=CallTotals(cost_usd="8"), paid=CallTotals()
 )
-QUERY = QueryCost(questions=4, search=CallTotals(cost_usd="4"), answer=CallTotals(cost_usd="2"))
+QUERY = QueryCost(questions=4, search=CallTotals(cost_usd="4"), answer=CallTotals(cost_usd="2"), searches=4, answers=4)
 CONTEXT = ContextSize(answers=4, tokens=400, corpus_tokens=4_000_400, corpora=2)
 UNKNOWN = CallTotals(cost_unknown_calls=3)
 
@@ -167,7 +168,8 @@ UNKNOWN = CallTotals(cost_unknown_calls=3)
         (replace(BUILD, price=UNKNOWN), QUERY, CONTEXT, "2", None, "3 calls of the build have no price"),
         (replace(BUILD, corpora=None), QUERY, CONTEXT, "2", None, "how many corpora the build has"),
         (BUILD, replace(QUERY, search=UNKNOWN), CONTEXT, "2", None, "3 calls of the questions have no price"),
-        (BUILD, QueryCost(questions=4, search=CallTotals(), answer=CallTotals()), CONTEXT, "0", None, "cost money"),
+        (BUILD, replace(QUERY, search=CallTotals(), answer=CallTotals()), CONTEXT, "0", None, "cost money"),
+        (BUILD, replace(QUERY, answers=0), CONTEXT, "2", None, "no search or no answer was successful"),
         (BUILD, QUERY, CONTEXT, "0", None, "is free"),
     ],
 )
@@ -240,8 +242,11 @@ async def test_receipt_and_sheets_of_a_reused_build_name_its_fingerprint_and_the
     for target in ("r2", path):
         (sheet,) = json.loads((await in_thread(bench, "sheet", target, "--json")).stdout)["sheets"]
         facts = {one["name"]: one["value"] for one in sheet["facts"]}
+        price = (
+            "USD 0.00228 for search and answer" if target == "r2" else "USD 0.01824 for the searches and answers of 8"
+        )
+        assert price in facts["cost per query"]
         assert "paid by facts/faulty of run r1, this job paid none of the calls; fingerprint " in facts["cost of build"]
-        assert "USD 0.00228 for search and answer" in facts["cost per query"]
         assert "cheaper than full context after" in facts["cost per query"]
         assert facts["context share"].startswith(f"{found['context_share']:.1%} of the corpus")
 
@@ -298,3 +303,52 @@ async def test_a_build_stored_without_isolation_is_compared_by_its_count_only(wo
         memories.pop()
     with pytest.raises(IdentityError, match="count: 2 -> 1"):
         await world.run(**kept, run_id="r3", reuse_build="r1")
+
+
+# ----------------------------------------------------------------- partial, failed and merged runs
+
+
+async def test_failed_answers_do_not_lower_the_cost_of_a_question(world_on: WorldOn, bench: Bench) -> None:
+    """A refused call costs nothing, so its question is not a divisor of the cost of the other answers."""
+    refusal = {"error": {"message": "the request was refused"}}
+    with serving(lambda body: (400, refusal) if "x1" in json.dumps(body["messages"][-1]) else FOUND) as chat:
+        world = await priced(world_on, chat)
+        await world.run(**PRICED, run_id="r1", isolation="off", circuit_breaker=False)
+        (job,) = await jobs(bench, "r1")
+        assert 0 < job["counts"]["error"] < 8
+        found = job["memory_cost"]
+        assert found["query"]["usd_per_question"] == pytest.approx(0.00228)
+        shown = await text(bench, "results", "r1")
+        assert " 209 0.00228 " in shown.partition("faulty per question ")[2]
+        full = found["break_even"]["full_context_usd_per_question"]
+        assert full == pytest.approx(0.00218 + _unread(found["context"]) * 10 / 1e6)
+
+
+def _unread(context: dict[str, Any]) -> float:
+    return float(context["corpus_tokens"] - context["tokens"]) / float(context["answers"])
+
+
+async def test_without_an_answer_the_cost_of_a_question_is_unknown(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+    world = await priced(world_on, chat)
+    await world.run(**PRICED, run_id="r1", isolation="off", phases="ingest,index,search")
+    found = (await cost(bench, "r1"))["query"]
+    assert (found["questions"], found["cost_usd"], found["usd_per_question"]) == (8, "0.0008", None)
+    assert "faulty per question - - - -" in await text(bench, "results", "r1")
+    assert "USD 0.0008 for the searches and answers of 8 questions" in await text(bench, "sheet", "r1")
+    await in_thread(bench, "results", "r1", "--html", "page.html")
+    page = (world.workspace / "page.html").read_text()
+    assert '<td class="number" data-name="USD per 1,000 questions">–</td>' in page
+
+
+async def test_a_question_that_ran_in_two_merged_runs_costs_no_more_than_the_others(
+    world_on: WorldOn, bench: Bench, chat: Stub
+) -> None:
+    world = await priced(world_on, chat)
+    await world.run(**PRICED, run_id="one", isolation="off", end=5)
+    await world.run(**PRICED, run_id="two", isolation="off", start=4)
+    await in_thread(bench, "merge", "one", "two", "--into", "whole")
+    (job,) = await jobs(bench, "whole")
+    query = job["memory_cost"]["query"]
+    assert (query["questions"], query["calls"]) == (8, 20), "two questions were paid twice"
+    assert query["usd_per_question"] == pytest.approx(0.00228)
+    assert "faulty per question 2 209 0.00228" in await text(bench, "results", "whole")

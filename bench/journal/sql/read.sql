@@ -338,8 +338,9 @@ SELECT cost_usd, outcome = 'ok' OR usage IS NOT NULL, count(*) FROM call GROUP B
 
 -- name: answered
 -- a phase in one pass, by corpus: items; the time of those that ended well, without queue and limiter; the newest
--- answers that a model gave, and the tokens of their contexts (short rows only)
-SELECT corpus, sum(is_first), coalesce(sum(time_us) FILTER (WHERE ok), 0), count(tokens), coalesce(sum(tokens), 0)
+-- answers that a model gave, and the tokens of their contexts (short rows only); attempts that ended well
+SELECT corpus, sum(is_first), coalesce(sum(time_us) FILTER (WHERE ok), 0), count(tokens), coalesce(sum(tokens), 0),
+  sum(ok)
 FROM (
   SELECT p.corpus, CASE WHEN p.attempt = 1 THEN 1 ELSE NOT EXISTS (
       SELECT 1 FROM phase q WHERE q.owner = p.owner AND q.phase = p.phase AND q.corpus = p.corpus AND q.unit = p.unit
