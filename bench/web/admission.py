@@ -26,7 +26,9 @@ from bench.config.provider.sections import ClientEmbeddings, IngestSection
 from bench.config.run import RunRequest
 from bench.errors import UsageError
 
-FORBIDDEN = frozenset({"sign", "shards", "allow_code_execution", "publishable", "download", "judge_calibration"})
+FORBIDDEN = frozenset(
+    {"sign", "shards", "workers", "allow_code_execution", "publishable", "download", "judge_calibration"}
+)
 """flags that are refused, because they start processes, read keys, download, or write elsewhere"""
 CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")

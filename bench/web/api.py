@@ -307,7 +307,8 @@ async def retry(request: web.Request) -> web.Response:
 async def resume(request: web.Request, *, retry: bool = False) -> web.Response:
     site, run_id = request.app[SITE], request.match_info["run_id"]
     assert site.service is not None
-    folder_of(site, run_id)
+    if not site.service.has_run(run_id):
+        folder_of(site, run_id)
     await site.service.resume(run_id, retry=retry)
     return json_response({"run_id": run_id, "state": site.service.states().get(run_id, "ended")}, status=202)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+import platform
 import signal
 import socket
 import time
@@ -114,6 +115,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 3000
     token_file: Path | None = None
+    public_host: str = ""
+    """host name of a reverse proxy in front of the site; empty if there is none"""
     runs: bool = False
     """True for ``bench serve``, which can start runs"""
     max_runs: int = 1
@@ -162,14 +165,18 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                     tasks=tasks,
                     max_runs=settings.max_runs,
                 )
+            any_address = settings.host in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
+            own_name = platform.node().lower() if any_address else settings.host.lower()
+            public_host = settings.public_host.lower()
             site = Site(
                 workspace=settings.workspace,
                 environment=settings.environment,
                 cache=DocumentCache(tasks),
                 service=service,
                 secret=secret,
-                hosts=LOOPBACK | {settings.host.lower()},
-                any_address=settings.host in ("0.0.0.0", "::", ""),  # noqa: S104  compared, not bound
+                hosts=LOOPBACK | {settings.host.lower(), own_name, public_host} - {""},
+                public_host=public_host,
+                any_address=any_address,
                 run=settings.run,
                 static=settings.static,
                 only=settings.only,

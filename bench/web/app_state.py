@@ -34,6 +34,8 @@ class Site:
     """the token that requests must have; None if only this machine can reach the site"""
     hosts: frozenset[str] = LOOPBACK
     """host names that are allowed in a Host header"""
+    public_host: str = ""
+    """host name of a reverse proxy, which is allowed in a Host header and in an Origin header"""
     any_address: bool = False
     """True if the site listens on all addresses. Then a Host header may also be any IP address."""
     run: str | None = None

@@ -82,10 +82,10 @@ def _check_host(request: web.Request, site: Site) -> None:
             403,
             "host",
             "the Host of the request is not an address of this service",
-            "use the address that the service printed",
+            "use the address that the service printed; for a reverse proxy, start the service with --public-host NAME",
         )
     origin = request.headers.get("Origin")
-    if origin is not None and not _is_from(origin, host):
+    if origin is not None and not _is_from(origin, host, site.public_host):
         raise RequestRefused(
             403,
             "origin",
@@ -94,9 +94,11 @@ def _check_host(request: web.Request, site: Site) -> None:
         )
 
 
-def _is_from(origin: str, host: str) -> bool:
+def _is_from(origin: str, host: str, public_host: str) -> bool:
+    """Return True if a page of this site, or of the reverse proxy in front of it, sent the request."""
     try:
-        return urlsplit(origin).netloc.lower() == host.lower()
+        parts = urlsplit(origin)
+        return parts.netloc.lower() == host.lower() or (bool(public_host) and parts.hostname == public_host)
     except ValueError:
         return False
 

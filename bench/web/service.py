@@ -39,7 +39,7 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest, new_run_id
 from bench.config.value_rules import SEGMENT
 from bench.engine import Progress, execute, resumed_plan
-from bench.engine.resume import failed_items
+from bench.engine.resume import failed_items, stored_request
 from bench.engine.run import PAUSE_FILE
 from bench.engine.run_context import RunScope
 from bench.errors import BenchError, Locked, UsageError
@@ -72,6 +72,8 @@ class RunOrder:
     """position in the queue, counted from 1"""
     retry: bool = False
     """True to run only the failed items again"""
+    paused: bool = False
+    """True if the run was paused before it started: it stays out of the queue until it is resumed"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ class Service:
     stuck: bool = False
     """True if a canceled run did not end: the thread of this run keeps the process alive"""
     queue: list[RunOrder] = field(default_factory=list)
+    paused: dict[str, RunOrder] = field(default_factory=dict)
+    """run id -> order of a run that was paused before it started"""
     active: dict[str, ActiveRun] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     labelling: anyio.Lock = field(default_factory=anyio.Lock)
@@ -191,9 +195,9 @@ class Service:
     def states(self) -> dict[str, str]:
         """Return run id -> state for each run of this service.
 
-        A state is ``queued``, ``running``, ``stopping`` or ``failed: REASON``.
+        A state is ``queued``, ``paused`` (before its start), ``running``, ``stopping`` or ``failed: REASON``.
         """
-        found = {name: f"failed: {text}" for name, text in self.problems.items()}
+        found = {name: f"failed: {text}" for name, text in self.problems.items()} | dict.fromkeys(self.paused, "paused")
         found |= {order.run_id: "queued" for order in self.queue}
         return found | {name: "stopping" if one.stop_reason else "running" for name, one in self.active.items()}
 
@@ -250,8 +254,9 @@ class Service:
             raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume this run")
 
     def has_run(self, run_id: str) -> bool:
-        """Return True if this service has the run in its queue or executes it."""
-        return run_id in self.active or any(order.run_id == run_id for order in self.queue)
+        """Return True if this service has the run in its queue, executes it, or keeps it paused before its start."""
+        waiting = run_id in self.paused or any(order.run_id == run_id for order in self.queue)
+        return waiting or run_id in self.active
 
     async def resume(self, run_id: str, *, retry: bool = False) -> None:
         """Queue a run so that it continues from its journal.
@@ -268,6 +273,10 @@ class Service:
             return
         if any(queued.run_id == run_id for queued in self.queue):
             return
+        paused = self.paused.pop(run_id, None)
+        if paused is not None:
+            self._enqueue(self.orders.add(replace(paused, paused=False)))
+            return
         async with Reader.open(self.workspace / CHECKPOINTS / run_id) as reader:
             status = await reader.status()
         if status.holder is not None:
@@ -282,13 +291,18 @@ class Service:
     async def stop(self, run_id: str, why: str) -> str:
         """Stop a run cleanly, or remove the run from the queue; return the state of the run.
 
-        ``why`` is ``pause`` or ``cancel``. The state of a run that was only queued is ``not started``.
+        ``why`` is ``pause`` or ``cancel``. A new run that is paused in the queue keeps its order: its state is
+        ``paused``. The state of any other run that was only queued is ``not started``.
         """
         self.orders.drop(run_id)
-        waiting = [order for order in self.queue if order.run_id == run_id]
+        waiting = [order for order in (*self.queue, *self.paused.values()) if order.run_id == run_id]
         if waiting:
             self.queue = [order for order in self.queue if order.run_id != run_id]
-            return "not started"
+            self.paused.pop(run_id, None)
+            if why == "cancel" or waiting[0].request is None:
+                return "not started"
+            self.paused[run_id] = self.orders.add(replace(waiting[0], paused=True))
+            return "paused"
         folder = self.workspace / CHECKPOINTS / run_id
         found = self.active.get(run_id)
         if found is not None:
@@ -310,7 +324,10 @@ class Service:
         Stored orders come first, then runs whose journals show that they were interrupted.
         """
         for order in self.orders.all():
-            self._enqueue(order, begin=False)
+            if order.paused:
+                self.paused[order.run_id] = order
+            else:
+                self._enqueue(order, begin=False)
         for name in reversed(run_ids(self.workspace)):
             if await self._was_interrupted(name):
                 self._enqueue(self.orders.add(RunOrder(run_id=name)), begin=False)
@@ -387,6 +404,7 @@ class Service:
         catalog = Catalog.load(self.workspace)
         with anyio.CancelScope() as one.scope:
             if (one.folder / JOURNAL).exists():
+                await _refuse_other_run(one.folder, one.order)
                 folder, plan = await resumed_plan(
                     one.order.run_id, catalog=catalog, flags={}, environment=self.environment
                 )
@@ -404,3 +422,16 @@ class Service:
                     report = await fold(reader)
                     await publish(reader, report, self.workspace / "results")
                     await store_report(reader, report, self.workspace / "results")
+
+
+async def _refuse_other_run(folder: Path, order: RunOrder) -> None:
+    """Refuse an order whose run id was taken by another process while the order waited."""
+    if order.request is None:
+        return
+    async with Reader.open(folder) as reader:
+        started = stored_request(reader.meta)
+    if started != RunRequest.combine(None, dict(order.request)):
+        raise UsageError(
+            f"run {order.run_id} exists already with other settings: it was started while this request waited",
+            hint="request the run again with another run_id",
+        )

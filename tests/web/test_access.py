@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import platform
 import re
 from pathlib import Path
 
@@ -58,6 +59,24 @@ async def test_requests_with_a_foreign_host_or_origin_are_rejected(finished: Pat
             assert status == 403, origin
         status, _ = await visit.get("/api/v1/runs", headers={**visit.token, "Host": "localhost:3000"})
         assert status == 200
+
+
+async def test_a_reverse_proxy_with_the_public_name_can_read_and_start(finished: Path) -> None:
+    public = {"Host": "bench.example.com", "Origin": "https://bench.example.com"}
+    foreign = [{"Host": "x.bench.example.com"}, {**public, "Origin": "https://evil.example"}]
+    async with visiting(finished, runs=True, public_host="Bench.example.com") as visit:
+        for headers in (public, {**public, "Host": "127.0.0.1:3000"}, *foreign):
+            asked = {**visit.token, **headers}
+            status, text, _ = await visit.ask("POST", "/api/v1/runs", headers=asked, data='{"x": 1}')
+            assert status == (403 if headers in foreign else 400), headers
+            assert ("unknown key" in text) is (headers not in foreign)
+
+
+async def test_a_service_on_all_addresses_accepts_the_name_of_its_machine(finished: Path, tmp_path: Path) -> None:
+    async with visiting(finished, host="0.0.0.0", token_file=tmp_path / "token") as visit:
+        for host, expected in ((platform.node(), 200), ("evil.example", 403)):
+            status, _ = await visit.get("/api/v1/runs", headers={**visit.token, "Host": host})
+            assert status == expected, host
 
 
 async def test_each_response_has_security_headers_and_no_cors_header(finished: Path) -> None:
@@ -161,6 +180,7 @@ async def test_a_body_above_one_megabyte_is_413_and_invalid_json_is_400(finished
         {"prices": {"bm25": "${HOME}"}},
         {"question_type": "${HOME}"},
         {"shards": 4},
+        {"workers": 2},
         {"download": True},
         {"epochs": 10**9},
         {"concurrency": 10**9},

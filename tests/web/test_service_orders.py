@@ -19,7 +19,7 @@ from bench.web.service import OrderStore, RunOrder, Service
 from tests.full_journal import ItemData, write_run
 from tests.small_journal import record
 from tests.small_world import World
-from tests.web.workspaces import Visit, visiting
+from tests.web.workspaces import Visit, bench, visiting
 
 DEMO = {"benchmarks": ["demo"], "providers": ["oracle"], "limit": 2, "answering_model": "none"}
 SLOW = {"benchmarks": ["facts"], "providers": ["faulty"], "answering_model": "none", "concurrency": 2, "run_id": "r1"}
@@ -100,7 +100,43 @@ async def test_a_queued_run_can_be_withdrawn_and_requested_again(tmp_path: Path)
         await service.resume("r2")
         assert [order.run_id for order in service.queue] == ["r2", "r1"], "it is queued already"
         for name in ("r1", "r2"):
-            await service.stop(name, "pause")
+            await service.stop(name, "cancel")
+
+
+async def test_a_run_that_is_paused_in_the_queue_keeps_its_settings_over_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_runs=0) as service:
+        await service.start(admit({**DEMO, "run_id": "r1", "note": "for anna"}))
+        assert await service.stop("r1", "pause") == "paused"
+        assert (service.states(), service.queue) == ({"r1": "paused"}, [])
+        with pytest.raises(UsageError, match="run r1 exists already"):
+            await service.start(admit({**DEMO, "run_id": "r1"}))
+    async with serving(tmp_path) as service:
+        assert await service.recover() == [], "it stays paused"
+        assert service.states() == {"r1": "paused"}
+        await service.resume("r1")
+        await idle(service)
+        assert (service.states(), service.orders.all()) == ({}, [])
+    async with Reader.open(tmp_path / "checkpoints" / "r1") as reader:
+        assert (await reader.status()).state is RunState.COMPLETE
+        assert reader.meta.request["note"] == "for anna"
+
+
+async def test_a_run_that_is_paused_in_the_queue_can_be_canceled(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_runs=0) as service:
+        await service.start(admit({**DEMO, "run_id": "r1"}))
+        await service.stop("r1", "pause")
+        assert await service.stop("r1", "cancel") == "not started"
+        assert (service.states(), service.orders.all()) == ({}, [])
+
+
+async def test_a_request_whose_run_id_was_taken_while_it_waited_fails_visibly(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_runs=0) as service:
+        await service.start(admit({**DEMO, "run_id": "r1", "note": "for anna"}))
+        bench(tmp_path, "run", "demo", "random", "--limit", "1", "--run-id", "r1", "--quiet")
+        service.max_runs = 1
+        await service.start(admit({**DEMO, "run_id": "r2"}))
+        await idle(service)
+        assert "run r1 exists already with other settings" in service.states()["r1"]
 
 
 async def test_a_run_whose_results_folder_cannot_be_written_does_not_stop_the_next_run(tmp_path: Path) -> None:
@@ -256,7 +292,15 @@ async def test_a_queued_run_is_shown_as_queued_until_it_is_withdrawn(tmp_path: P
         assert status == 200 and "waits for its turn" in page and 'action="/runs/r1/pause"' in page
         for path in ("/runs/r1/items", "/runs/r1/results", "/runs/r1/events"):
             assert (await visit.get(f"/api/v1{path}"))[0] == 404
-        assert await post(visit, "/runs/r1/pause") == (202, {"run_id": "r1", "state": "not started"})
+        assert await post(visit, "/runs/r1/pause") == (202, {"run_id": "r1", "state": "paused"})
+        status, page = await visit.get("/runs/r1")
+        assert (
+            "was paused before it started" in page and 'action="/runs/r1/resume"' in page and "data-again" not in page
+        )
+        status, page = await visit.get("/")
+        assert 'action="/runs/r1/resume"' in page and 'action="/runs/r1/pause"' not in page
+        assert await post(visit, "/runs/r1/resume") == (202, {"run_id": "r1", "state": "queued"})
+        assert await post(visit, "/runs/r1/cancel") == (202, {"run_id": "r1", "state": "not started"})
         assert (await visit.get("/api/v1/runs/r1"))[0] == 404
 
 

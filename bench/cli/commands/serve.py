@@ -26,6 +26,7 @@ def explore(
     host: str = "127.0.0.1",
     port: Whole = DEFAULT_PORT,
     token_file: Path | None = None,
+    public_host: str = "",
 ) -> int:
     """Open the web pages of this workspace, read-only.
 
@@ -41,6 +42,8 @@ def explore(
         Port to listen on. 0 chooses a free port.
     token_file
         File with the token. It is created if it does not exist.
+    public_host
+        Host name of a reverse proxy in front of this service, for example bench.example.com.
     """
     from bench.journal.paths import find_run, run_ids
     from bench.web.app import Settings
@@ -53,7 +56,13 @@ def explore(
     environment = flags.environment()
     return _serve(
         Settings(
-            workspace=flags.workspace, environment=environment, host=host, port=port, token_file=token_file, run=run
+            workspace=flags.workspace,
+            environment=environment,
+            host=host,
+            port=port,
+            token_file=token_file,
+            public_host=public_host,
+            run=run,
         )
     )
 
@@ -64,6 +73,7 @@ def serve(
     port: Whole = DEFAULT_PORT,
     token_file: Path | None = None,
     max_runs: Whole = 1,
+    public_host: str = "",
 ) -> int:
     """Serve the web pages, and start, queue, pause and resume runs from them.
 
@@ -77,6 +87,8 @@ def serve(
         File with the token. It is created if it does not exist. Default: checkpoints/.token.
     max_runs
         Maximum number of runs at the same time. Other runs wait in a queue.
+    public_host
+        Host name of a reverse proxy in front of this service, for example bench.example.com.
     """
     from bench.errors import UsageError
     from bench.web.app import Settings
@@ -92,6 +104,7 @@ def serve(
             host=host,
             port=port,
             token_file=token_file,
+            public_host=public_host,
             runs=True,
             max_runs=max_runs,
         )

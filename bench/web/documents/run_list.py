@@ -60,6 +60,8 @@ _rows: dict[Path, tuple[Stamp, RunRow]] = {}
 _summaries: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
 """database file -> cached summaries of runs, with the state of the file for which they are valid"""
 NO_SUMMARY: Summary = (None, None)
+WAITING = {"queued": "waits for its turn", "paused": "was paused before it started"}
+"""state of a run without a journal -> what the list of runs says about it"""
 
 
 async def runs_document(site: Site) -> dict[str, list[RunRow]]:
@@ -93,7 +95,7 @@ def queued_row(site: Site, run_id: str) -> RunRow | None:
 
 def _queued_row(run_id: str, standing: str) -> RunRow:
     state, _, problem = standing.partition(": ")
-    reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
+    reason = problem or WAITING.get(state, "is being prepared")
     return {
         "run_id": run_id,
         "state": state,
