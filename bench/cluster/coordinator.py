@@ -249,7 +249,7 @@ class ClusterRun:
                 yield journal
             return
         with StartupFolders.of(self.folder) as startup:
-            async with Journal.create(self.folder, run_meta(self.plan, self.run_id, code)) as journal:
+            async with Journal.create(self.folder, run_meta(self.plan, self.run_id, code, self.environment)) as journal:
                 startup.journal_created = True
                 self.store.folder.mkdir()
                 if self.announce is not None:

@@ -198,7 +198,7 @@ async def score_external(
     Raises:
         ConfigError: a judge cannot be opened.
     """
-    meta = run_meta(plan, plan.lanes[0].provider.label, CodeState.read(environment))
+    meta = run_meta(plan, plan.lanes[0].provider.label, CodeState.read(environment), environment)
     stopping, progress = StopControl(on_stop=lambda reason: None), Progress()
     request = plan.request
     async with (

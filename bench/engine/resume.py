@@ -280,7 +280,7 @@ async def extended_plan(
             changes=other,
         )
     _check_wider(meta.run_id, before, plan)
-    new = run_meta(plan, meta.run_id, CodeState())
+    new = run_meta(plan, meta.run_id, CodeState(), environment)
     async with Journal.resume(path) as journal:
         extra = {**meta.extra, EXTRA_KEY: new.extra[EXTRA_KEY]}
         unchanged = {"versions": meta.versions, "code_state": meta.code_state, "created_at": meta.created_at}

@@ -138,7 +138,7 @@ class Execution:
         if resume is not None:
             journal = Journal.resume(resume, bound=bound)
         else:
-            journal = Journal.create(self.folder, run_meta(plan, self.folder.name, code), bound=bound)
+            journal = Journal.create(self.folder, run_meta(plan, self.folder.name, code, self.environment), bound=bound)
         try:
             pause = PauseFile(self.folder / PAUSE_FILE)
             async with watch_stops(self.stopping, max_time_s=plan.request.max_time) as watchers, journal:

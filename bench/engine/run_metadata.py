@@ -5,10 +5,10 @@ container image has its commit in ``MEMORYBENCH_GIT_COMMIT``, and a wheel has it
 
 Example::
 
-    Journal.create(folder, run_meta(plan, run_id, CodeState.read(environment)))
+    Journal.create(folder, run_meta(plan, run_id, CodeState.read(environment), environment))
     check_identity(journal.meta, plan)            # IdentityError with a readable diff
     CodeState.read(environment)    # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
-    describe("20261127-4f9c0a1b")["cpuCount"]          # 16
+    describe("20261127-4f9c0a1b", environment)["cpuCount"]          # 16
 
 The host name is stored only as a hash salted with the run id.
 """
@@ -95,7 +95,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 LOCK = "requirements.lock"
 
 
-def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, object]:
+def describe(run_id: str, environment: Environment) -> dict[str, object]:
     """Return a description of this machine and installation; ``run_id`` is the salt of the hash of the host name."""
     return {
         "python": platform.python_version(),
@@ -104,8 +104,8 @@ def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, 
         "cpu": cpu_name(),
         "cpuCount": os.cpu_count() or 0,
         "memoryBytes": memory_bytes(),
-        "containerImage": environ.get("MEMORYBENCH_IMAGE") or None,
-        "containerDigest": environ.get("MEMORYBENCH_IMAGE_DIGEST") or None,
+        "containerImage": environment.get("MEMORYBENCH_IMAGE"),
+        "containerDigest": environment.get("MEMORYBENCH_IMAGE_DIGEST"),
         "lockSha256": lock_sha256(),
         "packages": packages(),
         "codeTreeSha256": code_tree_sha256(),
@@ -169,7 +169,7 @@ def _files() -> Iterator[tuple[str, Path]]:
             yield inside.as_posix(), path
 
 
-def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
+def run_meta(plan: Plan, run_id: str, code: CodeState, environment: Environment) -> RunMeta:
     """Return the metadata of a new run. Reports, receipts and a resume read it from the journal."""
     return RunMeta(
         run_id=run_id,
@@ -182,7 +182,7 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
         code_state=asdict(code),
         extra={
             EXTRA_KEY: dump_jobs(records(plan)),
-            "environment": describe(run_id),
+            "environment": describe(run_id, environment),
             "labels": dict(plan.request.label),
             "note": plan.request.note,
             "operation": plan.request.operation(),

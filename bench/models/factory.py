@@ -171,7 +171,7 @@ def open_embedder(
     if is_local(full, files or {}):
         from bench.models.local import LocalEmbedder, weights
 
-        return LocalEmbedder(weights(full, files or {}), options)
+        return LocalEmbedder(weights(full, files or {}, environment), options)
     target = resolve_target(full, environment, files or {})
     dialect = _dialect(target, environment)
     dialect.embed_url(target.base_url, target.model)
@@ -199,7 +199,7 @@ def check_model(
     elif is_local(full, files or {}):
         from bench.models.local import weights
 
-        weights(full, files or {})
+        weights(full, files or {}, environment)
     elif _plugin(full, files or {}) is None:
         resolve_target(full, environment, files or {})
     return full

@@ -3,8 +3,8 @@ needed.
 
 Example::
 
-    weights("local/bge-small-en-v1.5", files).identity()     # {"library": "fastembed 0.9.1", "model": "BAAI/..."}
-    embedder = LocalEmbedder(weights(name, files), options)
+    weights("local/bge-small-en-v1.5", files, environment).identity()  # {"library": "fastembed 0.9.1", ...}
+    embedder = LocalEmbedder(weights(name, files, environment), options)
     await embedder.embed(["Ana lives in Lisbon."], kind="document")
 
 Weights are downloaded once into ``~/.cache/fastembed`` (or FASTEMBED_CACHE_PATH), or read from the folder in the
@@ -33,8 +33,10 @@ from bench.config.model import LOCAL, ModelFile, ModelSettings
 from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import ConfigError
 from bench.models.embedding import CachingEmbedder
+from bench.settings import Environment
 
 CACHE = "FASTEMBED_CACHE_PATH"
+ENDPOINT = "HF_ENDPOINT"
 HUB = "https://huggingface.co"
 HUB_TIMEOUT_S = 10.0
 
@@ -50,6 +52,7 @@ class LocalWeights:
     folder: Path | None
     """folder with the weights; None = download them from the model hub"""
     batch: int | None
+    environment: Environment
 
     def identity(self) -> dict[str, object]:
         """Return everything that can change a vector: version of fastembed, model, and hash of the weights' folder."""
@@ -67,13 +70,13 @@ class LocalWeights:
         from fastembed import TextEmbedding
 
         import_module("loguru").logger.disable("fastembed")  # it logs each attempt; the error below says it once
-        cache = os.environ.get(CACHE) or str(Path.home() / ".cache" / "fastembed")
+        cache = self.environment.get(CACHE) or str(Path.home() / ".cache" / "fastembed")
         try:
             if self.folder is not None:
                 return TextEmbedding(self.model, cache_dir=cache, specific_model_path=str(self.folder))
             with suppress(Exception):
                 return TextEmbedding(self.model, cache_dir=cache, local_files_only=True)
-            _reach_hub()
+            _reach_hub(self.environment.get(ENDPOINT) or HUB)
             return TextEmbedding(self.model, cache_dir=cache)
         except Exception as error:  # the library, the hub's client and the runtime each raise their own
             where = f"in {self.folder}" if self.folder is not None else "from the hub"
@@ -86,20 +89,22 @@ class LocalWeights:
             ) from error
 
 
-def _reach_hub() -> None:
+def _reach_hub(hub: str) -> None:
     """Raise an error if the model hub does not respond. Without this check, the library would retry for 39 seconds."""
     try:
-        urllib.request.urlopen(os.environ.get("HF_ENDPOINT") or HUB, timeout=HUB_TIMEOUT_S).close()  # noqa: S310 - the user's own
+        urllib.request.urlopen(hub, timeout=HUB_TIMEOUT_S).close()  # noqa: S310 - the user's own
     except urllib.error.HTTPError:
         return  # it answered
 
 
-def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
+def weights(name: str, files: Mapping[str, ModelFile], environment: Environment) -> LocalWeights:
     """Return the location of a model's weights. The weights are not loaded.
 
     Raises:
         ConfigError: the extra ``[embed]`` is not installed, the model is unknown, or the folder does not exist.
     """
+    if hub := environment.get(ENDPOINT):
+        os.environ.setdefault(ENDPOINT, hub)  # the library reads it when it is imported
     known = _library_models()
     short = name.partition("/")[2]
     if short.lower() not in known:
@@ -112,7 +117,7 @@ def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
         raise ConfigError(
             f"{name}: the path {folder} is not a folder", hint="name the folder that contains the weights"
         )
-    return LocalWeights(name=name, model=known[short.lower()], folder=folder, batch=own.batch)
+    return LocalWeights(name=name, model=known[short.lower()], folder=folder, batch=own.batch, environment=environment)
 
 
 @lru_cache(maxsize=1)

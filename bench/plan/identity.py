@@ -136,7 +136,7 @@ def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], 
     if is_local(name, files):
         from bench.models.local import weights
 
-        return {"settings": weights(name, files).identity()}
+        return {"settings": weights(name, files, environment).identity()}
     prefix = name.partition("/")[0]
     if prefix not in files and prefix in installed.names("bench.models"):
         return {"plugin": installed.distributions("bench.models", [prefix])}

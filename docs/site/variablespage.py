@@ -12,7 +12,8 @@ from docs.site.markdown import code, page, table
 LEAD = """\
 `bench` reads variables from the environment of the process, then from `.env` of the workspace. `--env-file` names a
 file to read instead of `.env`. A config contains only the names of variables with secrets, never the secrets. Instead
-of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contains the value."""
+of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contains the value. The exceptions are in
+[Variables of the process only](#variables-of-the-process-only)."""
 
 OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE": "container image of the run, set when the image is built; part of receipts",
@@ -22,16 +23,20 @@ OURS: Mapping[str, str] = {
     "MEMORYBENCH_GIT_TAG": "tag of the commit in `MEMORYBENCH_GIT_COMMIT`",
     "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of the model `builtin/scripted`",
     "MEMORYBENCH_SIGNING_KEY_FILE": "file with the private key for `bench sign`",
-    "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment after reading",
     "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the signing key",
     "MEMORYBENCH_LOG_KEY_FILE": "file with the private key for entries of the public log",
     "MEMORYBENCH_TOKEN_FILE": "file with the token of `bench serve`",
-    "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker; default: the folder of the coordinator's workspace if it "
-    "exists on the worker, else the folder in which the worker was started",
     "XDG_CONFIG_HOME": "folder for the settings of programs (default `~/.config`); `bench` stores private keys in its "
     "folder `bench/keys`",
     "HF_TOKEN": "token for datasets of type `huggingface`",
     "HF_ENDPOINT": "address of the Hugging Face hub or of a mirror; default `https://huggingface.co`",
+}
+"""variable -> meaning; a test checks that every variable that the code reads is here or in `OF_THE_PROCESS`"""
+
+OF_THE_PROCESS: Mapping[str, str] = {
+    "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment after reading",
+    "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker; default: the folder of the coordinator's workspace if it "
+    "exists on the worker, else the folder in which the worker was started",
     "NO_COLOR": "any value: no colors",
     "CI": "any value: plain lines instead of a live table",
     "TERM": "`dumb`: plain lines instead of a live table",
@@ -40,7 +45,7 @@ OURS: Mapping[str, str] = {
     "HTTPS_PROXY": "proxy for https addresses",
     "NO_PROXY": "hosts that are reached without a proxy",
 }
-"""variable -> meaning; a test checks that every variable that the code reads is here"""
+"""variable -> meaning; ``.env`` has no effect on them"""
 
 
 def text() -> str:
@@ -49,8 +54,11 @@ def text() -> str:
         "Environment variables",
         LEAD,
         "## Variables of bench",
-        table(["variable", "meaning"], _own()),
+        table(["variable", "meaning"], _rows(OURS)),
         "`--on-end CMD` sets `BENCH_RUN_ID` and `BENCH_EXIT_CODE` for its command.",
+        "## Variables of the process only",
+        "These variables are read only from the environment of the process. `.env` has no effect on them.",
+        table(["variable", "meaning"], _rows(OF_THE_PROCESS)),
         "## Models",
         table(["prefix", "variable with the key", "variable for another address"], _models()),
         "`azure/` also reads `AZURE_OPENAI_API_VERSION`, and `local/` reads `FASTEMBED_CACHE_PATH`: see "
@@ -62,8 +70,8 @@ def text() -> str:
     )
 
 
-def _own() -> Iterator[list[str]]:
-    for name, meaning in sorted(OURS.items()):
+def _rows(variables: Mapping[str, str]) -> Iterator[list[str]]:
+    for name, meaning in sorted(variables.items()):
         yield [code(name), meaning]
 
 

@@ -48,6 +48,23 @@ def test_sign_of_an_unchanged_job_keeps_the_receipt_and_reports_it(bench: Bench,
     assert bench("sign", "r").stdout.startswith("signed   demo x bm25  ")
 
 
+def test_the_key_file_that_dotenv_names_signs(bench: Bench, keys: Path, tmp_path: Path) -> None:
+    bench("keys", "new", "other", "-q")  # of two active keys, one must be named
+    fingerprint = bench("keys", "list", "--json").stdout.partition("sha256:")[2][:64]
+    flags = ("--providers", "bm25", "--limit", "3", "--answering-model", "none")
+    assert "several active keys" in bench("run", "-q", *flags, "--sign", check=2).stderr
+    (tmp_path / ".env").write_text(f"MEMORYBENCH_SIGNING_KEY_FILE={keys / 'default.key'}\n")
+    done = bench("run", *flags, "--run-id", "r", "--sign", "--publishable")
+    assert f"the receipts will be signed with sha256:{fingerprint}\n" in done.stderr
+    (receipt,) = (tmp_path / "results/r/receipts").glob("*[!s].json")
+    assert json.loads(receipt.read_text())["signer"]["publicKeyFingerprint"] == f"sha256:{fingerprint}"
+    assert bench("sign", "r").stdout.startswith("kept ")
+    (tmp_path / ".env").rename(tmp_path / "my.env")
+    bench("sign", "r", check=2)
+    bench("run", *flags, "--run-id", "other", "--sign", "--env-file", "my.env")
+    assert bench("reproduce", str(receipt), "--sign", "--env-file", "my.env").stdout.startswith("same ")
+
+
 @each_row(
     ("names", "roles"),
     [

@@ -119,7 +119,7 @@ def test_a_failing_git_command_returns_none(checkout: Path) -> None:
 
 
 def test_the_machine_is_described_without_its_name() -> None:
-    found = describe("r1", {})
+    found = describe("r1", Environment())
     assert json.loads(json.dumps(found)) == found
     assert platform.node() not in json.dumps(found) or len(platform.node()) < 4
     assert found["python"] == platform.python_version()
@@ -128,16 +128,16 @@ def test_the_machine_is_described_without_its_name() -> None:
 
 
 def test_the_host_hash_differs_between_runs() -> None:
-    one, two = (describe(name, {})["hostHash"] for name in ("r1", "r2"))
+    one, two = (describe(name, Environment())["hostHash"] for name in ("r1", "r2"))
     assert one != two
-    assert one == describe("r1", {})["hostHash"]
+    assert one == describe("r1", Environment())["hostHash"]
     assert len(str(one)) == 16
 
 
 def test_the_container_image_is_read_from_variables() -> None:
-    found = describe("r", {"MEMORYBENCH_IMAGE": "bench:1", "MEMORYBENCH_IMAGE_DIGEST": "sha256:0"})
+    found = describe("r", Environment(values={"MEMORYBENCH_IMAGE": "bench:1", "MEMORYBENCH_IMAGE_DIGEST": "sha256:0"}))
     assert (found["containerImage"], found["containerDigest"]) == ("bench:1", "sha256:0")
-    assert describe("r", {"MEMORYBENCH_IMAGE": ""})["containerImage"] is None
+    assert describe("r", Environment(values={"MEMORYBENCH_IMAGE": ""}))["containerImage"] is None
 
 
 def test_package_names_are_normalized() -> None:

@@ -16,6 +16,7 @@ from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import BenchError, DataError, IdentityError, JournalError, Locked, UsageError
 from bench.journal import Journal, Reader, RunState
 from bench.model import State
+from bench.settings import Environment
 from tests.small_world import World
 
 SHOWS = "list the runs of this workspace with: bench list runs"
@@ -129,7 +130,7 @@ async def test_an_edited_config_or_dataset_is_rejected_by_its_digest(
 async def test_a_changed_provider_config_is_rejected(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:9", corpora=1, items=2)
     plan = world.plan(providers="faulty")
-    async with Journal.create(tmp_path / "checkpoints/mine", run_meta(plan, "mine", CodeState())):
+    async with Journal.create(tmp_path / "checkpoints/mine", run_meta(plan, "mine", CodeState(), Environment())):
         pass
     assert await planned(world)
     world.provider("faulty", **{"ingest: {on_unknown: reset}": "ingest: {on_unknown: probe}"})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -81,12 +83,25 @@ def test_a_folder_without_weights_is_an_error_with_its_path(tmp_path: Path) -> N
 def test_an_unreachable_hub_is_an_error_that_names_the_config_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    values = {"HF_ENDPOINT": "http://127.0.0.1:1", "FASTEMBED_CACHE_PATH": str(tmp_path)}
     with pytest.raises(ConfigError, match=r"cannot be loaded from the hub: .*refused") as caught:
-        open_embedder(NAME, http=Http(), environment=NOTHING)
+        open_embedder(NAME, http=Http(), environment=Environment(values=values))
     assert caught.value.hint is not None and "configs/models/local.yaml" in caught.value.hint
     assert capfd.readouterr().err == "", "the attempts of the library are not printed"
+
+
+def test_the_library_downloads_from_the_mirror_that_dotenv_names(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("HF_ENDPOINT=http://127.0.0.1:1\n")
+    program = (
+        "from pathlib import Path; from bench.models import check_model; from bench.settings import Environment\n"
+        f"check_model({NAME!r}, Environment.load(Path()))\n"
+        "import huggingface_hub.constants; print(huggingface_hub.constants.ENDPOINT)"
+    )
+    variables = {name: value for name, value in os.environ.items() if name != "HF_ENDPOINT"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=variables, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout == "http://127.0.0.1:1\n"
 
 
 def test_without_fastembed_the_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,11 +169,11 @@ def test_a_run_with_local_embeddings_needs_no_key_and_is_free(
 
 def test_different_weights_give_a_different_identity(tmp_path: Path, files: Files) -> None:
     folder = Path(files["local"].models["potion-base-8M"].path or "")
-    known = weights(NAME, files).identity()
+    known = weights(NAME, files, NOTHING).identity()
     assert known["model"] == "minishlab/potion-base-8M" and str(tmp_path) not in json.dumps(known)
-    assert weights(NAME, files).identity() == known
+    assert weights(NAME, files, NOTHING).identity() == known
     write_weights(folder, ["other", "words"])
-    assert weights(NAME, files).identity() != known
+    assert weights(NAME, files, NOTHING).identity() != known
 
 
 async def test_texts_longer_than_the_model_accepts_are_counted(files: Files) -> None:

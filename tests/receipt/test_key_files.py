@@ -36,6 +36,7 @@ from bench.receipt.signing.keyring import ChildError, Keyring, ask_passphrase, r
 from bench.receipt.signing.keys import all_or_nothing, list_keys, new_key, revoke, rotate
 from bench.receipt.signing.signature import KeyRefused, PublicKey, SigningKey, decode, is_valid_signature
 from bench.receipt.signing.trust_store import TrustStore
+from bench.settings import Environment
 from tests.rows import each_row
 
 AT = "2026-11-01T00:00:00Z"
@@ -242,7 +243,6 @@ def test_the_key_folder_is_the_given_one_or_in_xdg_config_home_or_in_the_home_fo
     assert Keyring(workspace=work, environ={"XDG_CONFIG_HOME": "/c"}).key_folder == Path("/c/bench/keys")
     for environ in ({}, {"XDG_CONFIG_HOME": ""}):
         assert Keyring(workspace=work, environ=environ).key_folder == Path.home() / ".config" / "bench" / "keys"
-    assert Keyring(workspace=work).environ is os.environ
 
 
 def test_the_log_key_variable_wins_over_the_signing_key_variable(ring: Keyring, tmp_path: Path) -> None:
@@ -592,7 +592,7 @@ def test_the_announcing_child_appends_the_given_entry(
 def test_a_refusal_of_the_child_is_raised_in_the_parent(ring: Keyring) -> None:
     question = {"workspace": str(ring.workspace), "key": str(ring.workspace / "none.key")}
     with pytest.raises(ChildError) as caught:
-        run_in_child("bench.receipt.signing.keyring", question)
+        run_in_child("bench.receipt.signing.keyring", question, Environment.load(ring.workspace))
     error = caught.value
     assert (error.kind, error.exit_code, error.message) == ("key_unreadable", 2, "No such file or directory")
     assert error.where == str(ring.workspace / "none.key")
@@ -601,6 +601,6 @@ def test_a_refusal_of_the_child_is_raised_in_the_parent(ring: Keyring) -> None:
 
 def test_a_child_that_exits_with_an_error_is_reported_by_its_module_name(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ChildError) as caught:
-        run_in_child("bench.receipt.no_such_module", {})
+        run_in_child("bench.receipt.no_such_module", {}, Environment(values=os.environ))
     assert (caught.value.kind, str(caught.value)) == ("internal", "bench.receipt.no_such_module ended with exit code 1")
     assert "No module named" in capfd.readouterr().err

@@ -26,6 +26,7 @@ from bench.receipt.log.log_store import read_log
 from bench.receipt.log.publish import announce_in_child, announcement_of, publish
 from bench.receipt.signing.keyring import Keyring
 from bench.receipt.signing.sign import SigningRequest, SignOutcome, sign_run
+from bench.receipt.signing.signature import SigningKey
 from bench.receipt.verification.diff import diff, load
 from bench.receipt.verification.findings import ReceiptVerdict
 from bench.receipt.verification.reproduce import CannotReproduce, NotVerified, ReproductionSettings, reproduce
@@ -43,6 +44,12 @@ async def signed(ring: Keyring, run: Path, **request: Any) -> SignOutcome:
     request.setdefault("output", ring.workspace / "results" / run.name / "receipts")
     request.setdefault("environment", Environment())
     return await sign_run(run, ring.signing_key("receipt"), SigningRequest(**request))
+
+
+def settings_of(ring: Keyring, key: SigningKey | None = None) -> ReproductionSettings:
+    request = VerificationRequest(trust=ring.trusted())
+    environment = Environment.load(ring.workspace)
+    return ReproductionSettings(workspace=ring.workspace, request=request, environment=environment, key=key)
 
 
 async def test_each_job_gets_a_receipt_that_verifies(ring: Keyring) -> None:
@@ -205,10 +212,7 @@ async def test_an_active_run_is_not_signed(ring: Keyring) -> None:
 async def test_reproducing_an_exact_receipt_gives_its_digest_and_a_signed_rerun(ring: Keyring) -> None:
     run = await run_demo(ring.workspace, "r1", sample=6, limit=None, seed=3)
     made = (await signed(ring, run)).receipts[0]
-    setting = ReproductionSettings(
-        workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()), key=ring.signing_key("receipt")
-    )
-    found = await reproduce(made.file, setting)
+    found = await reproduce(made.file, settings_of(ring, ring.signing_key("receipt")))
     assert (found.same, found.exit_code, found.items) == (True, 0, ())
     assert found.signed is not None
     again = load(found.signed.file)
@@ -235,9 +239,7 @@ async def test_a_rerun_with_another_result_lists_the_different_fields_and_items(
         line["state"], line["verdicts"] = "incorrect", []
     desk.key = ring.signing_key("receipt")
     forged = forge(document, lines, desk, make)
-    found = await reproduce(
-        forged, ReproductionSettings(workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()))
-    )
+    found = await reproduce(forged, settings_of(ring))
     assert (found.same, found.exit_code) == (False, 8)
     assert any("score" in text for text in found.differs)
     assert len(found.items) == 8
@@ -268,7 +270,7 @@ async def test_a_receipt_that_cannot_be_reproduced_is_refused_with_the_reason(
     run = await run_demo(ring.workspace, "r1")
     made = (await signed(ring, run)).receipts[0]
     document = json.loads(made.file.read_text())
-    setting = ReproductionSettings(workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()))
+    setting = settings_of(ring)
     desk.key, desk.folder = ring.signing_key("receipt"), made.file.parent
 
     async def refused(path: str, value: Any) -> str:
@@ -302,9 +304,7 @@ async def test_a_receipt_cannot_set_flags_of_its_rerun(ring: Keyring, desk: Any,
         reproducibility={"class": "exact", "reasons": []},
     )  # fmt: skip
     with pytest.raises(CannotReproduce, match=next(iter(flag))):
-        await reproduce(
-            path, ReproductionSettings(workspace=ring.workspace, request=VerificationRequest(trust=ring.trusted()))
-        )
+        await reproduce(path, settings_of(ring))
 
 
 # --------------------------------------------------------------- announce, publish
@@ -315,8 +315,8 @@ async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -
     environment = Environment.load(ring.workspace)
     request = RunRequest(benchmarks=("demo",), providers=("bm25",), limit=4, run_id="r1")
     plan = make_plan(Catalog.load(ring.workspace), request, environment)
-    announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
-    index = announce_in_child(ring.workspace, announcement)
+    announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment), environment))
+    index = announce_in_child(ring.workspace, announcement, environment)
     run = (await execute(plan, environment=environment)).folder
     folder = ring.workspace / "results" / "published"
     made = (await signed(ring, run, log=folder)).receipts[0]
@@ -333,9 +333,9 @@ async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
     shutil.rmtree(ring.key_folder)
     environment = Environment.load(ring.workspace)
     plan = make_plan(Catalog.load(ring.workspace), RunRequest(benchmarks=("demo",), limit=2), environment)
-    announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment)))
+    announcement = announcement_of(plan, run_meta(plan, "r1", CodeState.read(environment), environment))
     with pytest.raises(UsageError, match='no active private key has the role "log"'):
-        announce_in_child(ring.workspace, announcement)
+        announce_in_child(ring.workspace, announcement, environment)
 
 
 # ------------------------------------------------------------------------ sign again

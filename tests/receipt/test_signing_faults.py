@@ -68,7 +68,7 @@ async def test_a_run_with_an_abbreviated_declared_commit_is_announced_without_co
 
     around = Environment.load(ring.workspace)
     plan = make_plan(Catalog.load(ring.workspace), RunRequest(benchmarks=("demo",), providers=("bm25",)), around)
-    meta = run_meta(plan, "r1", CodeState(commit="abc1234", source="declared"))
+    meta = run_meta(plan, "r1", CodeState(commit="abc1234", source="declared"), Environment())
     assert announcement_of(plan, meta).code_commit is None
 
 

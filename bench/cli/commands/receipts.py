@@ -142,7 +142,10 @@ def reproduce(
         log=None if pubkey else ring.log_folder,
     )
     setting = ReproductionSettings(
-        workspace=ring.workspace, request=question, key=ring.signing_key("receipt", key) if sign else None
+        workspace=ring.workspace,
+        request=question,
+        key=ring.signing_key("receipt", key) if sign else None,
+        environment=current.get().environment(),
     )
     found: Reproduction = anyio.run(rerun, receipt, setting)
     events.close()
@@ -204,7 +207,9 @@ def keyring(folder: Path | None = None) -> Keyring:
     """Return the signing keys that are in ``folder``, the workspace and the environment."""
     from bench.receipt.signing.keyring import Keyring, ask_passphrase
 
-    return Keyring(workspace=current.get().workspace, folder=folder, prompt=ask_passphrase)
+    flags = current.get()
+    variables = dict(flags.environment().values)
+    return Keyring(workspace=flags.workspace, environ=variables, folder=folder, prompt=ask_passphrase)
 
 
 def load_trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:

@@ -99,6 +99,8 @@ def sign(plan: Plan, outcome: Outcome) -> int:
     So the process that runs providers never reads the signing key.
     """
     words = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
+    if (env_file := current.get().env_file) is not None:
+        words += ["--env-file", str(env_file)]
     if plan.request.key:
         words += ["--key", plan.request.key]
     return subprocess.run(words, stdout=_child_stdout(), check=False).returncode  # noqa: S603  our own program
@@ -382,7 +384,7 @@ def execute_plan(plan: Plan, environment: Environment, *, resume: Path | None, s
     interrupts.stage("no model or provider was called yet", hint=again)
     check_gates(plan)
     if plan.request.sign:
-        _check_key(plan)
+        _check_key(plan, environment)
     outcome, report, folder, texts = anyio.run(_execute, plan, environment, resume, scope)
     failed_gates = missed_gates(plan, report)
     code = outcome.exit_code or (GATE_FAILED if failed_gates else 0)
@@ -401,18 +403,19 @@ def execute_plan(plan: Plan, environment: Environment, *, resume: Path | None, s
     return code
 
 
-def _check_key(plan: Plan) -> None:
+def _check_key(plan: Plan, environment: Environment) -> None:
     """Check that the run can be signed, before any call costs money. A child process reads the signing key."""
     from bench.receipt.signing.keyring import check_in_child
 
-    console.note(f"the receipts will be signed with {check_in_child(plan.workspace, plan.request.key)}")
+    fingerprint = check_in_child(plan.workspace, plan.request.key, environment)
+    console.note(f"the receipts will be signed with {fingerprint}")
 
 
-def _announce(plan: Plan, meta: RunMeta) -> None:
+def _announce(plan: Plan, environment: Environment, meta: RunMeta) -> None:
     """Announce the run in the public log before its first call. A child process reads the key of the log."""
     from bench.receipt.log.publish import announce_in_child, announcement_of
 
-    index = announce_in_child(plan.workspace, announcement_of(plan, meta))
+    index = announce_in_child(plan.workspace, announcement_of(plan, meta), environment)
     console.note(f"announced in the public log at index {index}")
 
 
@@ -427,7 +430,7 @@ async def _execute(
     display = display_for(current.get())
     for text in plan.notes:
         console.note(text)
-    announce = partial(_announce, plan) if plan.request.publishable and resume is None else None
+    announce = partial(_announce, plan, environment) if plan.request.publishable and resume is None else None
     async with follow(display):
         if plan.is_spread and scope is None:
             from bench.cluster import execute_on_cluster

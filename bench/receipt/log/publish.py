@@ -8,11 +8,12 @@ Example::
 
     published = publish(path, ring, at=format_time(now))
     published.index, published.is_new        # is_new is False if the same receipt was published before
-    index = announce_in_child(workspace, announcement_of(plan, meta))    # used by bench run --publishable
+    index = announce_in_child(workspace, announcement_of(plan, meta), environment)    # used by bench run --publishable
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ from bench.receipt.schema_run import LogHead, Preregistration
 from bench.receipt.signing.keyring import PUBLISHED, Keyring, Message, ask_passphrase, run_in_child, serve_parent
 from bench.receipt.verification.findings import ReceiptVerdict
 from bench.receipt.verification.verify import VerificationOutcome, VerificationRequest, verify_file
+from bench.settings import Environment
 
 
 class NotPublishable(VerificationError):
@@ -322,19 +324,19 @@ def announcement_of(plan: Plan, meta: RunMeta) -> RunStarted:
     )
 
 
-def announce_in_child(workspace: Path, started: RunStarted) -> int:
+def announce_in_child(workspace: Path, started: RunStarted, environment: Environment) -> int:
     """Append the announcement of a run to the log of the workspace in a child process; return its log index.
 
     Raises:
         UsageError: the child process reported an error.
     """
     question = {"workspace": str(workspace.resolve()), "entry": json_of(started)}
-    return int(str(run_in_child("bench.receipt.log.publish", question)["logIndex"]))
+    return int(str(run_in_child("bench.receipt.log.publish", question, environment)["logIndex"]))
 
 
 def append_started(question: Message) -> Message:
     """Append the announcement that the parent process sent; this function runs in the child process."""
-    ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
+    ring = Keyring(workspace=Path(str(question["workspace"])), environ=os.environ, prompt=ask_passphrase)
     return {"logIndex": announce(ring, validate(RunStarted, question["entry"])).index}
 
 

@@ -5,10 +5,10 @@ private keys. ``check_in_child`` checks before a run whether a key is available.
 
 Example::
 
-    ring = Keyring(workspace=Path("."), environ=os.environ)
+    ring = Keyring(workspace=Path("."), environ=dict(environment.values))
     key = ring.signing_key(role="receipt", file=None)
-    fingerprint = check_in_child(workspace, "default.key")     # raises if ``bench sign`` would refuse
-    answer = run_in_child("bench.receipt.log.publish", {"runId": "r1", ...})     # in the parent process
+    fingerprint = check_in_child(workspace, "default.key", environment)     # raises if ``bench sign`` would refuse
+    answer = run_in_child("bench.receipt.log.publish", {"runId": "r1", ...}, environment)     # in the parent process
     sys.exit(serve_parent(function))                         # in the child process: stdin -> function -> stdout
 
 The key comes from the first of these: the file that the caller names, ``MEMORYBENCH_SIGNING_KEY_FILE``,
@@ -23,7 +23,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -31,6 +31,7 @@ from bench.errors import BenchError, UsageError
 from bench.receipt.log.log_store import has_log
 from bench.receipt.signing.signature import KeyRefused, SigningKey
 from bench.receipt.signing.trust_store import FILE, Role, TrustStore
+from bench.settings import Environment
 
 KEY_FILE = "MEMORYBENCH_SIGNING_KEY_FILE"
 KEY_TEXT = "MEMORYBENCH_SIGNING_KEY"
@@ -47,7 +48,8 @@ class Keyring:
     """
 
     workspace: Path
-    environ: MutableMapping[str, str] = field(default_factory=lambda: os.environ)
+    environ: MutableMapping[str, str]
+    """the variables of the process and of ``.env``"""
     folder: Path | None = None
     """the folder of private keys; None = ``$XDG_CONFIG_HOME/bench/keys``"""
     prompt: Callable[[], bytes | None] | None = None
@@ -82,7 +84,10 @@ class Keyring:
             KeyRefused: no key was found, or the key is retired, revoked or does not have this role.
         """
         path = file or self._file_named_in_environment(role)
-        text = self.environ.pop(KEY_TEXT, None) if path is None else None
+        text = None
+        if path is None:
+            text = self.environ.pop(KEY_TEXT, None)
+            os.environ.pop(KEY_TEXT, None)
         if path is not None:
             key, where = SigningKey.load(path, self._passphrase), str(path)
         elif text:
@@ -198,15 +203,22 @@ class ChildError(UsageError):
         self.kind = kind  # type: ignore[misc]
 
 
-def run_in_child(module: str, question: Message) -> Message:
+def run_in_child(module: str, question: Message, environment: Environment) -> Message:
     """Run ``python -m module``, write ``question`` to its stdin as JSON, and return its answer.
+
+    The child process gets all variables of ``environment``, also those of ``.env``.
 
     Raises:
         ChildError: the child process reported an error, or ended without an answer.
     """
     command = [sys.executable, "-m", module]
     done = subprocess.run(  # noqa: S603 - ourselves
-        command, input=json.dumps(question), stdout=subprocess.PIPE, text=True, check=False
+        command,
+        input=json.dumps(question),
+        stdout=subprocess.PIPE,
+        env=dict(environment.values),
+        text=True,
+        check=False,
     )
     try:
         answer: Message = json.loads(done.stdout)
@@ -238,14 +250,14 @@ def serve_parent(work: Callable[[Message], Message]) -> int:
     return 0
 
 
-def check_in_child(workspace: Path, key: str | None) -> str:
+def check_in_child(workspace: Path, key: str | None, environment: Environment) -> str:
     """Return the fingerprint of the key with which ``bench sign`` would sign receipts.
 
     Raises:
         UsageError: ``bench sign`` would find no usable key.
     """
     question = {"workspace": str(workspace.resolve()), "key": key}
-    return str(run_in_child("bench.receipt.signing.keyring", question)["fingerprint"])
+    return str(run_in_child("bench.receipt.signing.keyring", question, environment)["fingerprint"])
 
 
 def check_key(question: Message) -> Message:
@@ -253,7 +265,7 @@ def check_key(question: Message) -> Message:
 
     ``question`` contains the workspace and the key file. If the key file is None, search for a key in the usual order.
     """
-    ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
+    ring = Keyring(workspace=Path(str(question["workspace"])), environ=os.environ, prompt=ask_passphrase)
     named = question["key"]
     key = ring.signing_key("receipt", None if named is None else Path(str(named)))
     return {"fingerprint": key.public.fingerprint}

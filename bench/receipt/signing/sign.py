@@ -14,10 +14,9 @@ Example::
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -100,7 +99,7 @@ class SigningRequest:
     """True = also write an in-toto statement for each receipt"""
     log: Path | None = None
     """folder of the public log that may contain the announcement of the run"""
-    environment: Environment = field(default_factory=lambda: Environment(values=os.environ))
+    environment: Environment
     """environment variables whose secret values must not be in a receipt"""
     workspace: Path | None = None
     """workspace whose provider configs name secret variables"""

@@ -71,6 +71,7 @@ class ReproductionSettings:
 
     workspace: Path
     request: VerificationRequest
+    environment: Environment
     key: SigningKey | None = None
 
 
@@ -131,7 +132,7 @@ async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
     receipt = outcome.receipt
     assert receipt is not None
     _refuse_inexact(receipt)
-    environment = Environment.load(setting.workspace)
+    environment = setting.environment
     run_id = f"reproduce-{new_ulid(datetime.now(UTC), secrets.token_bytes(10)).lower()}"
     plan = make_plan(Catalog.load(setting.workspace), request_of(receipt, run_id), environment)
     notes = _refuse_other_plan(receipt, plan, environment)
@@ -195,7 +196,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
     """Raise CannotReproduce if the plan differs from the receipt. Otherwise return the differences in the code
     as text.
     """
-    meta = run_meta(plan, "reproduce", CodeState.read(environment))
+    meta = run_meta(plan, "reproduce", CodeState.read(environment), environment)
     facts = JobMetadata(meta=meta, record=read_jobs(meta.extra)[0])
     other = changes(_without_version(config_of(receipt)), _without_version(facts.config_tree()))
     if other:
@@ -256,7 +257,7 @@ async def _signed(folder: Path, run_id: str, receipt: Receipt, setting: Reproduc
         SigningRequest(
             output=output,
             reproduces=receipt.receipt_id,
-            environment=Environment.load(setting.workspace),
+            environment=setting.environment,
             workspace=setting.workspace,
         ),
     )
