@@ -17,6 +17,11 @@ CONTROLS = frozenset({"oracle", "no-memory", "random", "full-context"})
 """names of the controls: providers with reference results, which are never ranked"""
 
 
+def is_built_in(provider: str) -> bool:
+    """Return True if the provider is built in, such as ``bm25`` or ``bm25@variant``."""
+    return provider.partition("@")[0] in BUILT_IN
+
+
 def is_control(provider: str) -> bool:
     """Return True if the provider is a control, such as ``oracle`` or ``oracle@variant``."""
     return provider.partition("@")[0] in CONTROLS

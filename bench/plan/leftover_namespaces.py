@@ -6,7 +6,7 @@ Example::
         one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus
 
 A namespace still exists if an ingest attempt used it and the journal does not record that it was cleared. Abandoned
-namespaces are ignored. Built-in providers are ignored too, because their data is deleted with the run's folder.
+namespaces are ignored. Built-in providers count only if the run's folder stays, because their data is in this folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.config.builtin_providers import BUILT_IN
+from bench.config.builtin_providers import is_built_in
 from bench.journal import CorpusRow, Event, Reader
 from bench.plan.job_record import read_jobs
 from bench.untyped_values import object_or_empty
@@ -51,13 +51,16 @@ class Leftover:
         return Event(kind=ABANDONED, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
 
-async def leftovers(reader: Reader) -> list[Leftover]:
-    """Return the lanes with namespaces that still exist, sorted by the key of the lane."""
+async def leftovers(reader: Reader, *, built_in: bool = False) -> list[Leftover]:
+    """Return the lanes with namespaces that still exist, sorted by the key of the lane.
+
+    Lanes of built-in providers are included only if ``built_in`` is True.
+    """
     forgotten = await _abandoned(reader)
     lanes = {job.build: job.provider for job in reversed(read_jobs(reader.meta.extra))}  # the first job names the build
     found = []
     for lane, provider in sorted(lanes.items()):
-        if provider.partition("@")[0] in BUILT_IN:
+        if is_built_in(provider) and not built_in:
             continue
         left = [
             rows

@@ -80,6 +80,25 @@ async def test_builds_rm_clears_the_namespaces_and_keeps_the_run(
     assert build["n_held"] == 0
 
 
+def test_builds_rm_deletes_the_files_of_built_in_providers(bench: Bench, tmp_path: Path) -> None:
+    bench("run", "demo", "--limit", "2", "--cleanup", "never", "--run-id", "r", "-q", "--answering-model", "none")
+
+    def files() -> set[str]:
+        return {path.parent.name for path in (tmp_path / "checkpoints/r/stores").rglob("*.sqlite")}
+
+    def held() -> set[tuple[str, int]]:
+        found = json.loads(bench("builds", "--json").stdout)["builds"]
+        return {(one["provider"], one["n_held"]) for one in found}
+
+    providers = {"bm25", "full-context", "no-memory", "oracle", "random"}
+    assert (held(), files()) == ({(name, 1) for name in providers}, {"bm25", "full-context", "random"})
+    assert "5 namespaces left at bm25, full-context, no-memory, oracle, random" in bench("builds", "rm", "r").stdout
+    assert bench("builds", "rm", "r", "--yes").stderr == "r: cleared 5 namespaces\n"
+    assert (held(), files()) == ({(name, 0) for name in providers}, set())
+    assert bench("clean", "r", "--orphans", "--yes").stderr == "nothing to clean\n"
+    bench("results", "r")
+
+
 def test_builds_in_a_workspace_without_runs_reports_that_there_is_none(bench: Bench) -> None:
     assert "no run of this workspace" in bench("builds").stderr
     assert bench("builds", "show", "nothing", check=2).stderr.startswith("error: ")

@@ -65,7 +65,7 @@ def clean(
         Confirm. Without --yes, the command only shows what it would do.
     """
     workspace = current.get().workspace
-    found = [_read_cleanable(folder) for folder in _chosen_folders(workspace, run_id, older_than, orphans=orphans)]
+    found = _chosen_runs(workspace, run_id, older_than, orphans=orphans)
     if orphans:
         found = [one for one in found if (run_id is not None if one.running else one.namespaces)]
     services = NamedProviders(moved=_split_names(moved), forgotten=_split_names(forget))
@@ -87,7 +87,7 @@ def clean(
         elif orphans:
             for one in found:
                 _require_stopped(one)
-            _for_each_run(found, partial(_clear, work))
+            _for_each_run(work, found, partial(_clear, work))
         else:
             _delete_all(work, found)
     if current.get().json:  # after the work, so that "done" is true
@@ -178,10 +178,10 @@ class Cleanable:
         return known if self.readable else "unknown data left at providers"
 
 
-def _read_cleanable(folder: Path) -> Cleanable:
+def _read_cleanable(folder: Path, *, orphans: bool) -> Cleanable:
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     try:
-        holder, left = anyio.run(_held_and_left, folder)
+        holder, left = anyio.run(partial(_held_and_left, folder, orphans=orphans))
     except JournalError as problem:
         fault = problem.message.removesuffix("; it was not changed")  # it may be deleted in the next line
         console.note(f"{folder.name}: {fault}")
@@ -189,11 +189,16 @@ def _read_cleanable(folder: Path) -> Cleanable:
     return Cleanable(folder=folder, size=size, left=left, readable=True, holder=holder)
 
 
-async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
+def _chosen_runs(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Cleanable]:
+    folders = _chosen_folders(workspace, run_id, older_than, orphans=orphans)
+    return [_read_cleanable(folder, orphans=orphans) for folder in folders]
+
+
+async def _held_and_left(folder: Path, *, orphans: bool) -> tuple[str | None, list[Leftover]]:
     from bench.plan.leftover_namespaces import leftovers
 
     async with Reader.open(folder) as reader:
-        return (await reader.status()).holder, await leftovers(reader)
+        return (await reader.status()).holder, await leftovers(reader, built_in=orphans)
 
 
 def _chosen_folders(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
@@ -300,10 +305,10 @@ def _delete_all(work: CleanSettings, found: Sequence[Cleanable]) -> None:
             shutil.rmtree(report, ignore_errors=True)
         console.note(f"{one.folder.name}: deleted")
 
-    _for_each_run(found, deleted)
+    _for_each_run(work, found, deleted)
 
 
-def _for_each_run(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
+def _for_each_run(work: CleanSettings, found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
     """Call ``act`` for every run, even after an error. At the end, print all later errors, and raise the first."""
     problems = []
     for one in found:
@@ -311,7 +316,8 @@ def _for_each_run(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) 
             act(one)
         except BenchError as problem:
             if len(found) > 1:
-                problem.message = f"{one.folder.name}: {_read_cleanable(one.folder).standing}: {problem.message}"
+                now = _read_cleanable(one.folder, orphans=work.orphans)
+                problem.message = f"{one.folder.name}: {now.standing}: {problem.message}"
             problems.append(problem)
     for other in problems[1:]:
         console.note(f"{other}\n  hint: {other.hint}")
@@ -325,7 +331,7 @@ def _clear(work: CleanSettings, one: Cleanable) -> None:
     if not one.namespaces:
         return
     name = one.folder.name
-    given_up = anyio.run(forget, one.folder, work.services.forgotten)
+    given_up = anyio.run(partial(forget, one.folder, work.services.forgotten, orphans=work.orphans))
     if given_up:
         console.note(f"{name}: abandoned {counted(given_up, 'namespace(|s) without clearing (it|them)')}")
     if given_up < one.namespaces:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from pathlib import Path
 
 import anyio
 
+from bench.config.builtin_providers import is_built_in
 from bench.config.catalog import Catalog
 from bench.config.model import ModelFile
 from bench.config.provider.checks import calls_of
@@ -70,8 +72,8 @@ async def clear_run(
     """Clear every namespace that a run has left, and return the number of cleared namespaces.
 
     Each clear is recorded in the journal. ``moved`` names providers whose changed address or config is accepted.
-    ``freed`` names runs that no longer need the memories. ``orphans`` is True if the caller keeps the run itself; this
-    only changes the command in the hint of an error.
+    ``freed`` names runs that no longer need the memories. ``orphans`` is True if the caller keeps the run itself; then
+    the files of built-in providers are deleted too.
 
     Raises:
         UsageError, ConfigError, DataError: the configs or data of the run can no longer be read.
@@ -81,9 +83,9 @@ async def clear_run(
     """
     known = environment or Environment.load(workspace)
     plan = await clearing_plan(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
+    cleared = await _delete_files(folder) if orphans else 0
     if plan is None:
-        return 0
-    cleared = 0
+        return cleared
     refused: list[CallError] = []
     async with Http() as http, Journal.append_to(folder) as journal:
         left = {one.lane: one for one in await _left_in(folder)}
@@ -94,7 +96,7 @@ async def clear_run(
                 context = ProviderContext(
                     http=http,
                     environment=known,
-                    run_dir=folder / "stores" / opaque_id("l", lane.build),
+                    run_dir=_store_of(folder, lane.build),
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
                 with _catch_refusal(_retry_command(folder, orphans=orphans), lane, refused):
@@ -106,16 +108,44 @@ async def clear_run(
     return cleared
 
 
-async def forget(folder: Path, names: Collection[str]) -> int:
+def _store_of(folder: Path, lane: str) -> Path:
+    """Return the folder in which the provider of a lane stores its files."""
+    return folder / "stores" / opaque_id("l", lane)
+
+
+async def _delete_files(folder: Path) -> int:
+    """Delete the files of built-in providers in the folder of a run, and return the number of their namespaces."""
+    left = [one for one in await _left_in(folder, orphans=True) if is_built_in(one.provider)]
+    if not left:
+        return 0
+    async with Journal.append_to(folder) as journal:
+        for one in left:
+            store = _store_of(folder, one.lane)
+            if store.exists():
+                shutil.rmtree(store)
+            for row in (rows[0] for rows in one.rows):
+                cleared = CorpusRow(
+                    lane=one.lane,
+                    corpus=row.corpus,
+                    attempt=row.attempt,
+                    kind=CorpusKind.CLEARED,
+                    data={"removed": None},
+                    origin=row.origin,
+                )
+                journal.append(cleared)
+    return sum(len(one.rows) for one in left)
+
+
+async def forget(folder: Path, names: Collection[str], *, orphans: bool = False) -> int:
     """Mark the namespaces of a run at the named providers as abandoned, and return the number of namespaces.
 
-    Nothing is sent to the providers, so their data is not deleted.
+    Nothing is sent to the providers, so their data is not deleted. ``orphans`` as in `clear_run`.
 
     Raises:
         Locked: another process works on the run.
         UsageError, JournalError: there is no journal, or it is damaged.
     """
-    chosen = [one for one in await _left_in(folder) if one.is_at(names)]
+    chosen = [one for one in await _left_in(folder, orphans=orphans) if one.is_at(names)]
     if chosen:
         async with Journal.append_to(folder) as journal:
             for one in chosen:
@@ -135,15 +165,15 @@ async def clearing_plan(
 ) -> Plan | None:
     """Check that the providers and data of a run are unchanged, and return the plan of the lanes to clear.
 
-    Return None if no namespace is left, apart from those at the ``forgotten`` providers.
+    Return None if no namespace is left, apart from those at the ``forgotten`` providers and at built-in providers.
 
     Raises:
         UsageError, ConfigError, DataError: the configs or data of the run can no longer be read.
         IdentityError: a provider or the data has changed; ``changes`` lists each difference.
         Locked: a run that is not in ``freed`` still searches these memories.
     """
-    labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
-    if not labels:
+    left = {one.provider for one in await _left_in(folder, orphans=orphans) if not one.is_at(forgotten)}
+    if not left:
         return None
     run_ids = [name for name in await borrowers(folder) if name not in freed]
     if run_ids:
@@ -153,6 +183,9 @@ async def clearing_plan(
             hint=f"first finish run {run_ids[0]} (bench resume {run_ids[0]}) "
             f"or delete it (bench clean {run_ids[0]} --yes)",
         )
+    labels = {label for label in left if not is_built_in(label)}
+    if not labels:
+        return None
     async with Reader.open(folder) as reader:
         meta = reader.meta
     again = _retry_command(folder, orphans=orphans)
@@ -172,9 +205,9 @@ async def clearing_plan(
     return plan
 
 
-async def _left_in(folder: Path) -> list[Leftover]:
+async def _left_in(folder: Path, *, orphans: bool = False) -> list[Leftover]:
     async with Reader.open(folder) as reader:
-        return await leftovers(reader)
+        return await leftovers(reader, built_in=orphans)
 
 
 def _request_of_providers(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
