@@ -36,6 +36,7 @@ from bench.plan.job_record import EXTRA_KEY, RESCORED, JobRecord, dump_jobs, rea
 from bench.settings import Environment
 from bench.visible_text import counted
 
+NOTHING_TO_RETRY = "nothing to retry: no selected item has the state error or not_ready"
 FIXED = ("start", "end", "shard", "run_id", "reuse_build")
 
 
@@ -86,6 +87,14 @@ FROM_BENCHMARK = ("version", "config_sha256", "dataset", "k")
 """properties of a benchmark on which its stored searches depend"""
 FROM_SETTINGS = ("seed", "epochs", "selection")
 RANGE_FLAGS = ("start", "end", "shard")
+
+
+async def has_failed_items(reader: Reader) -> bool:
+    """Return True if an item of a run ended as error or not_ready."""
+    for job in read_jobs(reader.meta.extra):
+        if not FAILED_STATES.isdisjoint(await reader.states(job.key)):
+            return True
+    return False
 
 
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from bench.engine.resume import NOTHING_TO_RETRY
 from bench.events import redact
 from bench.journal.pages import ItemQuery
 from bench.journal.paths import CHECKPOINTS
@@ -309,7 +310,9 @@ async def resume(request: web.Request, *, retry: bool = False) -> web.Response:
     assert site.service is not None
     if not site.service.has_run(run_id):
         folder_of(site, run_id)
-    await site.service.resume(run_id, retry=retry)
+    unchanged = await site.service.resume(run_id, retry=retry)
+    if unchanged is not None:
+        return json_response({"run_id": run_id, "state": unchanged, "message": NOTHING_TO_RETRY}, status=202)
     return json_response({"run_id": run_id, "state": site.service.states().get(run_id, "ended")}, status=202)
 
 

@@ -39,7 +39,7 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest, new_run_id
 from bench.config.value_rules import SEGMENT
 from bench.engine import Progress, execute, resumed_plan
-from bench.engine.resume import failed_items, stored_request
+from bench.engine.resume import failed_items, has_failed_items, stored_request
 from bench.engine.run import PAUSE_FILE
 from bench.engine.run_context import RunScope
 from bench.errors import BenchError, Locked, UsageError
@@ -258,11 +258,11 @@ class Service:
         waiting = run_id in self.paused or any(order.run_id == run_id for order in self.queue)
         return waiting or run_id in self.active
 
-    async def resume(self, run_id: str, *, retry: bool = False) -> None:
+    async def resume(self, run_id: str, *, retry: bool = False) -> RunState | None:
         """Queue a run so that it continues from its journal.
 
-        With ``retry``, only the failed items of the run are executed again. A run that is stopping is queued when it
-        has stopped.
+        With ``retry``, only the failed items of the run are executed again; if there are none, the run is not queued,
+        and its state is returned. A run that is stopping is queued when it has stopped.
 
         Raises:
             RequestRefused: another process has locked the run.
@@ -270,15 +270,15 @@ class Service:
         order, active = RunOrder(run_id=run_id, retry=retry), self.active.get(run_id)
         if active is not None:
             active.next_order = None if active.stop_reason is None else order
-            return
+            return None
         if any(queued.run_id == run_id for queued in self.queue):
-            return
+            return None
         paused = self.paused.pop(run_id, None)
         if paused is not None:
             self._enqueue(self.orders.add(replace(paused, paused=False)))
-            return
+            return None
         async with Reader.open(self.workspace / CHECKPOINTS / run_id) as reader:
-            status = await reader.status()
+            status, can_start = await reader.status(), not retry or await has_failed_items(reader)
         if status.holder is not None:
             raise RequestRefused(
                 409,
@@ -286,7 +286,10 @@ class Service:
                 f"run {run_id} is locked by {status.holder}",
                 f"pause the run first with: bench pause {run_id}",
             )
+        if not can_start:
+            return status.state
         self._enqueue(self.orders.add(order))
+        return None
 
     async def stop(self, run_id: str, why: str) -> str:
         """Stop a run cleanly, or remove the run from the queue; return the state of the run.
@@ -409,6 +412,8 @@ class Service:
                     one.order.run_id, catalog=catalog, flags={}, environment=self.environment
                 )
                 scope = RunScope(item_ids=await failed_items(folder)) if one.order.retry else None
+                if scope is not None and not scope.item_ids:  # it was requested while the run was stopping
+                    return
                 outcome = await execute(plan, environment=self.environment, observer=one, resume=folder, scope=scope)
             else:
                 request = RunRequest.combine(None, dict(one.order.request or {}))

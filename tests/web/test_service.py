@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import sys
@@ -13,10 +14,13 @@ import pytest
 from aiohttp import web
 
 from bench.errors import Locked
+from bench.journal import Reader, RunState
 from bench.web.service import OrderStore, RunOrder
 from tests import forked
+from tests.full_journal import ItemData, write_run
 from tests.local_server import LocalServers
 from tests.reality.memory_stub import MemoryStub
+from tests.small_journal import record
 from tests.small_world import WAITING, World
 from tests.web.workspaces import ServiceProcess, run_demo, visiting
 
@@ -70,6 +74,23 @@ async def test_the_retry_button_runs_only_failed_items_again(tmp_path: Path, fau
     assert (row["failed"], row["ended"]) == (0, 6) and world.calls("search") == before + 1 + 1, (
         "the item, and one search after the clear"
     )
+
+
+async def test_a_retry_of_a_paused_run_without_failures_leaves_it_paused(tmp_path: Path) -> None:
+    folder = await write_run(tmp_path, "r1", [(record("x"), [ItemData(item="q1")])], state=RunState.PAUSED)
+    async with visiting(tmp_path, runs=True) as visit:
+        status, text, _ = await visit.ask("POST", "/api/v1/runs/r1/retry")
+        assert (status, json.loads(text)) == (
+            202,
+            {
+                "run_id": "r1",
+                "state": "paused",
+                "message": "nothing to retry: no selected item has the state error or not_ready",
+            },
+        )
+        assert (await visit.document("/runs"))["runs"][0]["service"] in (None, "")
+    async with Reader.open(folder) as reader:
+        assert (await reader.status()).state is RunState.PAUSED
 
 
 async def test_the_page_of_a_live_run_says_that_the_run_waits_for_an_index(tmp_path: Path) -> None:

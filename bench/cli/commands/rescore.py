@@ -89,14 +89,20 @@ def retry(
 
 
 def _nothing_to_retry(folder: Path) -> int:
+    from bench.engine.resume import NOTHING_TO_RETRY
     from bench.report.status import run_status
 
-    text = "nothing to retry: no selected item has the state error or not_ready"
-    console.note(text)
+    console.note(NOTHING_TO_RETRY)
     if current.get().json:
         found = anyio.run(run_status, folder)
         cost = {"cost_usd": found.cost_usd, "cost_unknown_calls": found.cost_unknown_calls}
-        done = {"event": "done", "run_id": found.run_id, "status": found.state, "exit_code": 0, "message": text}
+        done = {
+            "event": "done",
+            "run_id": found.run_id,
+            "status": found.state,
+            "exit_code": 0,
+            "message": NOTHING_TO_RETRY,
+        }
         console.json_line({**done, "jobs": [], **cost, "resume": None})
     return 0
 
