@@ -40,6 +40,18 @@ def recall_text(namespace: str, query: str) -> str:
 
 
 @server.tool()
+def recall_wrapped(namespace: str, query: str) -> str:
+    """The same, also as structured content: an object with the key ``result``."""
+    return recall_text(namespace, query)
+
+
+@server.tool(structured_output=False)
+def recall_parts(namespace: str, query: str) -> list[str]:
+    """The same as one text per memory."""
+    return [row["text"] for row in recall(namespace, query, 99)["memories"]]
+
+
+@server.tool()
 def forget(namespace: str) -> dict[str, int]:
     """Remove a namespace."""
     return {"forgotten": len(spaces.pop(namespace, {}))}

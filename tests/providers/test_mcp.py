@@ -69,10 +69,11 @@ async def test_an_MCP_server_passes_the_doctor(tmp_path: Path) -> None:
     assert "remembering" in (tmp_path / "remote.stderr.log").read_text(encoding="utf-8")
 
 
-async def test_plain_text_of_a_tool_is_one_hit_per_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tool", ["recall_text", "recall_wrapped", "recall_parts"])
+async def test_plain_text_of_a_tool_is_one_hit_per_line(tool: str, tmp_path: Path) -> None:
     old = "response: {results: $.memories, contentField: $.text, id_from: [{field: $.id}]}"
     changed = TEXT.replace(old, "response: {text: true, id_from: [{content_hash: true}]}")
-    changed = changed.replace("tool: recall", "tool: recall_text").replace(", limit: $.k}", "}")
+    changed = changed.replace("tool: recall", f"tool: {tool}").replace(", limit: $.k}", "}")
     remote = read(changed, tmp_path)
     async with opened(remote, tmp_path) as provider:
         got = await provider.ingest(
@@ -80,6 +81,8 @@ async def test_plain_text_of_a_tool_is_one_hit_per_line(tmp_path: Path) -> None:
         )
         where = Space(namespace="ns", run_id="r", benchmark="b", corpus="c", captures=got.captures)
         found = await provider.search(where, Query(text="tea Bo", k=5))
+        nothing = await provider.search(where, Query(text="coffee", k=5))
+    assert (nothing.hits, nothing.unmapped) == ((), 0)
     assert [(hit.content, hit.source_ids) for hit in found.hits] == [
         ("Bo likes tea", ("b",)),
         ("Ana likes tea", ("a",)),

@@ -330,7 +330,9 @@ class SearchOperation:
     ) -> SearchOperation:
         """Compile the search call of a config."""
         return cls(
-            call=connection.call("search", search, traffic="search", check_kind="search"),
+            call=connection.call(
+                "search", search, traffic="search", check_kind="search", reads_text=search.response.text
+            ),
             reader=HitReader.compile(
                 search.response, "search.response", connection=connection, session_scoped=memory_format.session_scoped
             ),

@@ -222,7 +222,7 @@ class McpChannel:
         )
 
     def _answer(self, call: CompiledCall, result: CallToolResult) -> ServiceResponse:
-        body = _body(result)
+        body = _body(result, reads_text=call.reads_text)
         if len(body) > self.max_bytes:
             raise MappingError(
                 f"{call.endpoint.name}: tool {call.tool}: the answer is larger than {self.max_bytes} bytes",
@@ -254,17 +254,22 @@ class _StartErrors:
             raise self._channel.start_error(root_of(error)) from error
 
 
-def _body(result: CallToolResult) -> bytes:
+def _body(result: CallToolResult, *, reads_text: bool) -> bytes:
     """Return the tool's result as a response body.
 
-    The body is the structured content, or the first text if there is none. An error of the tool is returned as JSON.
+    The body is the structured content, or the first text if there is none. With ``reads_text``, it is all texts, one
+    block per text: SDKs wrap the plain text of a tool in the structured content ``{"result": TEXT}``. An error of the
+    tool is returned as JSON.
     """
-    text = next((part.text for part in result.content if isinstance(part, TextContent)), "")
+    texts = [part.text for part in result.content if isinstance(part, TextContent)]
+    first = next(iter(texts), "")
     if result.is_error:
-        return json.dumps({"isError": True, "text": text}, ensure_ascii=False).encode()
+        return json.dumps({"isError": True, "text": first}, ensure_ascii=False).encode()
+    if reads_text and texts:
+        return "\n\n".join(texts).encode()
     if result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False).encode()
-    return text.encode()
+    return first.encode()
 
 
 def _command(config: ProviderConfig, settings: Mcp, context: ProviderContext) -> StdioServerParameters | None:

@@ -118,7 +118,9 @@ class Declarative:
             )
             self.update = self._update
         if endpoints.list is not None:
-            self._list_call = self._connection.call("list", endpoints.list, traffic="search", check_kind="search")
+            self._list_call = self._connection.call(
+                "list", endpoints.list, traffic="search", check_kind="search", reads_text=endpoints.list.response.text
+            )
             self._list_reader = HitReader.compile(
                 endpoints.list.response,
                 "list.response",

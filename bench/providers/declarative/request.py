@@ -162,6 +162,7 @@ class ProviderConnection:
         ok: Sequence[int] = (),
         check_kind: CheckKind | None = None,
         reads_partial: bool = False,
+        reads_text: bool = False,
     ) -> CompiledCall:
         """Compile one call. ``key`` is the path of the call in the config, for error messages."""
         compiler = self.compiler
@@ -185,6 +186,7 @@ class ProviderConnection:
             timeout_s=call.timeout / 1000 if call.timeout else None,
             check_kind=check_kind or ("change" if traffic == "manage" else "other"),
             reads_partial=reads_partial,
+            reads_text=reads_text,
         )
 
 
@@ -242,6 +244,8 @@ class CompiledCall:
     check_kind: CheckKind = "other"
     reads_partial: bool = False
     """True if the config declares which elements of a successful response failed"""
+    reads_text: bool = False
+    """type mcp: True if the response is the text of the tool's result, not its structured content"""
 
     def uses(self) -> frozenset[str]:
         """Return the names of the variables that the call's templates use."""
