@@ -42,7 +42,7 @@ class Stack:
     key: Path
 
     def compose(self, *arguments: str) -> str:
-        variables = {"BASE_IMAGE": BASE, "BENCH_PORT": str(PORT), "MEMORYBENCH_SIGNING_KEY": str(self.key)}
+        variables = {"BASE_IMAGE": BASE, "BENCH_PORT": str(PORT), "BENCH_SIGNING_KEY_FILE": str(self.key)}
         command = (*(compose_command() or ()), "-p", PROJECT, "--project-directory", str(ROOT), "-f", str(self.file))
         return run(*command, *arguments, environment={**self.docker.environment, **variables})
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from docs.site import variablespage
 from tests import forked
 
 OURS = ("bench", "sign", "scheduler", "worker")
@@ -49,6 +50,13 @@ def test_the_profiles_are_those_in_the_guide(compose: dict[str, Any], root: Path
     assert profiles == {"cluster", "sign"} | SYSTEMS
     guide = (root / "docs/server.md").read_text()
     assert all(f"`{profile}`" in guide for profile in profiles)
+
+
+def test_a_variable_of_the_file_that_bench_reads_too_has_the_same_meaning(root: Path) -> None:
+    text = (root / "compose.yaml").read_text()
+    used = set(re.findall(r"\$\{([A-Z0-9_]+)", text))
+    assert "BENCH_SIGNING_KEY_FILE" in used and "`BENCH_SIGNING_KEY_FILE`" in (root / "docs/server.md").read_text()
+    assert not used & {*variablespage.OURS, *variablespage.OF_THE_PROCESS}, "the service bench gets them from .env"
 
 
 def test_ports_are_published_on_the_loopback_address_only(compose: dict[str, Any]) -> None:
