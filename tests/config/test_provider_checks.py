@@ -107,6 +107,16 @@ def test_a_password_in_a_database_url_is_refused(tmp_path: Path) -> None:
         assert parse(text % fine, tmp_path).local["database"] == {"url": fine}
 
 
+def test_a_password_in_the_command_of_an_mcp_server_is_refused(tmp_path: Path) -> None:
+    text = COMMAND.replace("command: [", "command: [%r, ")
+    assert text != COMMAND
+    for argument in ("--db=http://me:hunter22@db", "${DB:-postgresql://me:hunter22@db/x}"):
+        ((place, hint),) = refused(text % argument, tmp_path)
+        assert place.endswith(" mcp.command[0] contains a password") and "${NAME}" in hint
+    for fine in ("${DB}", "http://127.0.0.1:8000"):
+        assert parse(text % fine, tmp_path).mcp
+
+
 @each_row(
     ("old", "new", "found"),
     [

@@ -94,8 +94,9 @@ def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that no text in ``local``, such as a connection string, contains a password."""
-    for path, text in walk_texts(config.local, ("local",)):
+    """Check that no text in ``local`` or ``mcp.command``, such as a connection string, contains a password."""
+    command = config.mcp.command if config.mcp is not None else None
+    for path, text in (*walk_texts(config.local, ("local",)), *walk_texts(command, ("mcp", "command"))):
         written = VARIABLE.sub(lambda match: match[2] or "", text)
         if without_password(written) != written:
             hint = "put the password into an environment variable, and write ${NAME} here"

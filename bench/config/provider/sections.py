@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
+from contextlib import suppress
 from datetime import date
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -103,14 +104,21 @@ def check_address(url: str, where: str | None = None) -> str:
         usable, parts = False, urlsplit("")
     if VARIABLE.search(url):
         return url.rstrip("/")
-    if "@" in parts.netloc:
-        text = f"the address of {parts.hostname} contains a user name or password"
-        hint = "remove both from the address; the config sets them with auth: {type: basic, user: ..., envVar: ...}"
-        raise ConfigError(text, where=where, hint=hint)
+    refuse_user(url, where)
     if not usable or parts.query or parts.fragment or re.search(r"\s", url):
         text = f'"{redact(url)}" is not a base address: expected http(s)://HOST[:PORT][/PATH], without ? and #'
         raise ConfigError(text, where=where, hint="correct the address in the config or in its environment variable")
     return url.rstrip("/")
+
+
+def refuse_user(url: str, where: str | None = None) -> None:
+    """Raise ConfigError if a URL contains a user name or password."""
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if "@" in parts.netloc:
+            text = f"the address of {parts.hostname} contains a user name or password"
+            hint = "remove both from the address; the config sets them with auth: {type: basic, user: ..., envVar: ...}"
+            raise ConfigError(text, where=where, hint=hint)
 
 
 def _variable_name(text: str) -> str:

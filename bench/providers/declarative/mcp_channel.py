@@ -26,6 +26,7 @@ from mcp.types import CallToolResult, TextContent
 from bench.config.file import did_you_mean
 from bench.config.provider.checks import calls_of
 from bench.config.provider.config import Mcp
+from bench.config.provider.sections import refuse_user
 from bench.errors import CA_HINT, CallError, ConfigError, MappingError, Rejected, Unavailable, is_certificate_error
 from bench.events import redact
 from bench.http import Http, Response, Timings
@@ -88,7 +89,9 @@ class McpChannel:
         assert config.mcp is not None, "type mcp has its block"
         resolve = context.environment.resolve
         headers, query = headers_and_query(config, context)
-        url = resolve(config.mcp.url, where=config.place("mcp", "url")) if config.mcp.url else None
+        place = config.place("mcp", "url")
+        url = resolve(config.mcp.url, where=place) if config.mcp.url else None
+        refuse_user(url or "", place)
         return cls(
             name=config.name,
             http=context.http,
