@@ -45,7 +45,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
          "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/judge_prompts"), 234),
     "response decoding": (
         ("json/decoder", "json/__init__", "json/scanner", "bench/http/message", "bench/config/jsonpath",
-         "bench/untyped_values", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
+         "bench/untyped_values", "bench/providers", "bench/models", "bench/reasoning_blocks", "bench/redaction",
          "bench/visible_text"), 790),
     "verdicts and metrics": (
         ("bench/evaluators", "bench/json_reply", "bench/metrics", "bench/stats", "bench/engine/items/evaluate"), 225),

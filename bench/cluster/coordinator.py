@@ -39,8 +39,8 @@ from bench.journal import Journal, Reader, RunMeta, RunState
 from bench.journal.paths import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
-from bench.plan.budget import require_prices
 from bench.plan.ranges import cut_range
+from bench.plan.unpriced_calls import require_prices
 from bench.settings import Environment
 from bench.visible_text import counted
 

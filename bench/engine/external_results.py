@@ -26,6 +26,7 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, RenderedMemory, evidence_level, ranked_ids
 from bench.datasets.memories import contained_ids, evidence_sentences
+from bench.engine.budget import Budget
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.external_rows import ExternalRow, Hits
 from bench.engine.items.evaluate import StoredReplies, evaluate_item
@@ -37,7 +38,7 @@ from bench.engine.models import open_models
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.engine.progress import Progress
-from bench.engine.run_context import Budget, CallOwner, RunContext, RunScope
+from bench.engine.run_context import CallOwner, RunContext, RunScope
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.engine.stopping import StopControl
 from bench.errors import DataError, NoAnswer

@@ -29,6 +29,7 @@ import anyio.to_thread
 
 from bench.config.run import new_run_id
 from bench.engine.batches import batching
+from bench.engine.budget import Budget
 from bench.engine.corpora.reused_builds import reuse_builds
 from bench.engine.items.judge_calibration import calibrate_judges
 from bench.engine.lane import run_lane
@@ -39,7 +40,7 @@ from bench.engine.outcome import Failure, Outcome, exit_code_of, job_outcomes, s
 from bench.engine.progress import Observer, Progress, SilentObserver
 from bench.engine.progress_counter import ProgressCounter
 from bench.engine.resume import show_own_scoring
-from bench.engine.run_context import Budget, RunContext, RunScope
+from bench.engine.run_context import RunContext, RunScope
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import PauseFile, Stop, StopControl, watch_stops
 from bench.errors import DiskFull, JournalError, UsageError, innermost_exception
@@ -52,7 +53,7 @@ from bench.journal.paths import CHECKPOINTS, report_folder
 from bench.journal.queries import disk_full_text
 from bench.journal.rows import now
 from bench.plan import Plan
-from bench.plan.budget import require_prices
+from bench.plan.unpriced_calls import require_prices
 from bench.settings import Environment
 from bench.visible_text import counted
 

@@ -18,16 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import anyio
 
+from bench.engine.budget import Budget
 from bench.engine.corpora.isolation import Ownership
 from bench.engine.outcome import PLUGIN, Failure
 from bench.engine.progress import Progress
-from bench.engine.stopping import Stop, StopControl, monotonic_us
+from bench.engine.stopping import StopControl, monotonic_us
 from bench.errors import JournalError, MappingError, Unavailable, raise_site
 from bench.events import log
 from bench.fast_dataclass import dataclass as value_dataclass
@@ -35,41 +35,8 @@ from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal
 from bench.model import Call
 from bench.plan import Plan
-from bench.providers.builtin.store import cpu_timer
+from bench.providers.builtin.namespace_file import cpu_timer
 from bench.settings import Environment
-
-TOO_MANY = 429
-
-
-class Budget:
-    """The budget of a run in USD. When the budget is used up, the run is asked to stop."""
-
-    def __init__(self, *, max_usd: Decimal | None, stopping: StopControl, progress: Progress) -> None:
-        self._max_usd = max_usd
-        self._stopping = stopping
-        self._progress = progress
-
-    def resume(self, spent_usd: Decimal, unknown: int) -> None:
-        """Add the money that earlier processes spent; ``unknown`` is their number of calls with unknown cost."""
-        self._progress.cost_usd += spent_usd
-        self._progress.earlier_usd += spent_usd
-        self._progress.unknown_costs += unknown
-        self._stop_when_spent()
-
-    def spend(self, call: Call) -> None:
-        """Add the cost of a call that has just ended, and ask the run to stop if the budget is used up."""
-        progress = self._progress
-        progress.calls += 1
-        progress.rate_limited += call.status == TOO_MANY
-        if call.cost_usd is not None:
-            progress.cost_usd += Decimal(call.cost_usd)
-        elif call.outcome == "ok" or call.reports_usage:
-            progress.unknown_costs += 1
-        self._stop_when_spent()
-
-    def _stop_when_spent(self) -> None:
-        if self._max_usd is not None and self._progress.cost_usd >= self._max_usd:
-            self._stopping.request(Stop.MAX_COST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

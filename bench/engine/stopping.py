@@ -1,7 +1,7 @@
-"""Stop a run early: after a signal, for a pause file, or because its money or time is used up.
+"""Stop a run early: after a signal, for a pause file, or when a limit of time or money is reached.
 
-Each run has one `StopControl`. Code checks ``stopping.requested`` before it starts work. Requests in flight get
-``grace_s`` seconds to end before they are canceled::
+``bench.engine.budget`` watches the money. Each run has one `StopControl`. Code checks ``stopping.requested`` before it
+starts work. Requests in flight get ``grace_s`` seconds to end before they are canceled::
 
     stopping = StopControl(grace_s=8)
     with stopping.scope: ...            # the run's work

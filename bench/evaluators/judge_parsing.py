@@ -25,7 +25,7 @@ from bench.evaluators.judge_prose import LONGEST, bare_word, read_prose, value_o
 from bench.fast_dataclass import dataclass
 from bench.json_reply import RepeatedKey, ReplySchema, one_object, unfenced, unique_keys
 from bench.patterns import pattern
-from bench.reasoning import without_reasoning
+from bench.reasoning_blocks import without_reasoning
 
 KEYS = ("correctness", "score", "correct", "is_correct", "label", "verdict", "grade", "judgment",
         "judgement", "result", "answer")  # fmt: skip

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from bench.errors import CallError, NoAnswer, Truncated
 from bench.model import Completion, Model, Prompt
-from bench.models.answer_text import non_answer_reason, repeats_prompt
-from bench.reasoning import without_reasoning
+from bench.models.faulty_answers import non_answer_reason, repeats_prompt
+from bench.reasoning_blocks import without_reasoning
 from bench.visible_text import counted, visible
 
 CACHED = "cached"

@@ -24,7 +24,6 @@ from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmark import at_cutoff, plan_benchmark
-from bench.plan.budget import budget_note, other_address_notes
 from bench.plan.cost_estimate import check_prices, page_notes, tiny_prices, unused_prices
 from bench.plan.crash_cost import crash_notes
 from bench.plan.identity import digest, identity_of
@@ -34,6 +33,7 @@ from bench.plan.plugins import Installed, refuse_duplicates
 from bench.plan.provider import choose, label_at_cutoff
 from bench.plan.ranges import Ranges, ranges_of
 from bench.plan.shared_builds import with_shared_builds
+from bench.plan.unpriced_calls import budget_note, other_address_notes
 from bench.plan.validity import same_family_note
 from bench.settings import Environment
 from bench.tokens import count_tokens

@@ -1,4 +1,4 @@
-"""Limit a run to ranges of item positions of a benchmark, for ``--shard`` and ``--cluster``.
+"""Limit a run to ranges of item positions of a benchmark, for ``--start``, ``--end``, ``--shard`` and ``--cluster``.
 
 Positions count from 1, and both ends of a range are included. An empty tuple of ranges means all positions.
 

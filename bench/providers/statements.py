@@ -2,7 +2,7 @@
 
 Example::
 
-    SQL = statements(__file__, "store.sql")
+    SQL = statements(__file__, "namespace_file.sql")
     SQL["count"]                                # "SELECT count(*) FROM memories"
 
 A statement begins with ``-- name: NAME`` and ends before the next such line.

@@ -30,7 +30,7 @@ from bench.journal.rows import CIRCUIT_BREAKER, RESET, STOPPED
 from bench.metrics.overlay import GoldScores
 from bench.metrics.protocol import Measure
 from bench.model import Phase
-from bench.models.answer_text import (
+from bench.models.faulty_answers import (
     AS_JSON,
     CONTRADICTS,
     CUT_JSON,

@@ -21,7 +21,7 @@ from bench.journal.pages import EndedItem, ended_from, payloads_of
 from bench.metrics.answers.text_normalization import words
 from bench.metrics.fold_input import JobFacts
 from bench.model import Phase, State
-from bench.models.answer_text import form_of
+from bench.models.faulty_answers import form_of
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.untyped_values import whole_number

@@ -237,7 +237,7 @@ class Service:
             UsageError, ConfigError, DataError: as ``bench run`` raises them before anything starts.
         """
         from bench.plan import make_plan
-        from bench.plan.budget import require_prices
+        from bench.plan.unpriced_calls import require_prices
 
         run_id = request.run_id or new_run_id(datetime.now(UTC).date(), secrets.token_hex(4))
         self._refuse_known(run_id)

@@ -79,9 +79,9 @@ async def plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
 
 def _plan_run(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     from bench.plan import make_plan
-    from bench.plan.budget import require_prices
     from bench.plan.cost_estimate import estimate
     from bench.plan.provider import require_variables
+    from bench.plan.unpriced_calls import require_prices
     from bench.web.admission import admit
 
     ahead = site.environment.dry_run()

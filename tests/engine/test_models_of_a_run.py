@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.engine.budget import Budget
 from bench.engine.models import CallPricing, open_models
 from bench.engine.progress import Progress
-from bench.engine.run_context import Budget, RunContext, RunScope
+from bench.engine.run_context import RunContext, RunScope
 from bench.engine.stopping import StopControl
 from bench.errors import ConfigError
 from bench.http import Http

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.engine.budget import Budget
 from bench.engine.progress import Progress
-from bench.engine.run_context import Budget, CallOwner, Failure, RunContext, RunScope, _times
+from bench.engine.run_context import CallOwner, Failure, RunContext, RunScope, _times
 from bench.engine.stopping import Stop, StopControl
 from bench.errors import (
     AuthError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.reasoning import without_reasoning
+from bench.reasoning_blocks import without_reasoning
 from tests.cpu_time import at_most
 from tests.rows import each_row
 

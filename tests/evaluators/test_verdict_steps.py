@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bench.evaluators import parse_verdict
 from bench.evaluators.judge_parsing import KEYS, only_objects
 from bench.evaluators.judge_prose import bare_word, value_of_word
-from bench.reasoning import without_reasoning
+from bench.reasoning_blocks import without_reasoning
 from tests.rows import each_row
 
 RIGHT = ("yes", "correct", "right", "true", "pass", "passed")

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from bench.engine.stopping import Stop
 from bench.journal import Reader
-from bench.plan.budget import require_prices
+from bench.plan.unpriced_calls import require_prices
 from tests.cli.test_builds import in_thread
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub

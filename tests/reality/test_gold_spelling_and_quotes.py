@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.models.answer_text import contradicts_gold, has_other_marks, parts_spaced_number, quotes_context
+from bench.models.faulty_answers import contradicts_gold, has_other_marks, parts_spaced_number, quotes_context
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import FACTS, Job, Serve, job, note, serve, workspace
 from tests.rows import each_row

@@ -12,7 +12,7 @@ from bench.journal import Reader
 from bench.journal.pages import sampled_times
 from bench.model import Phase
 from bench.plan.job_record import read_jobs
-from bench.providers.builtin.store import cpu_timed, cpu_timer
+from bench.providers.builtin.namespace_file import cpu_timed, cpu_timer
 from tests.small_world import World
 
 Worlds = Callable[..., World]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.metrics.answers.choices import chosen_index
-from bench.models.answer_text import non_answer_reason, repeats_prompt, signs
+from bench.models.faulty_answers import non_answer_reason, repeats_prompt, signs
 from bench.visible_text import has_misleading_characters
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import Job, Serve, job, note, serve, workspace

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bench.models.answer_text import is_tool_call, non_answer_reason
+from bench.models.faulty_answers import is_tool_call, non_answer_reason
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, serving
 from tests.reality.conftest import WorldOn, notes_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bench.models.answer_text import is_cut_json
+from bench.models.faulty_answers import is_cut_json
 from bench.models.streams import AFTER_FINISH, join_anthropic, join_google, join_openai, read_events
 from tests.reality.chat_stub import Reply, completion, delta, events
 from tests.reality.test_answers import FACTS, Job, Serve, job, note, serve, workspace

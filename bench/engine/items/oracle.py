@@ -28,7 +28,7 @@ from bench.model import (
     Space,
 )
 from bench.providers import Batching, Capabilities, Durability, OnUnknown, Provider, Waiting
-from bench.providers.builtin.store import cpu_timed
+from bench.providers.builtin.namespace_file import cpu_timed
 
 
 class Oracle:

@@ -29,7 +29,7 @@ from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK
 from bench.metrics.answers.text import occurs
 from bench.model import Call, Completion, Hit, Item, Phase, Usage
-from bench.models.answer_text import (
+from bench.models.faulty_answers import (
     CONTRADICTS,
     IN_NUMBER,
     OTHER_MARKS,

@@ -26,7 +26,7 @@ from bench.model import (
     QUESTION_FOUND,
     Item,
 )
-from bench.models.answer_text import is_error_text
+from bench.models.faulty_answers import is_error_text
 from bench.providers import Lists
 
 

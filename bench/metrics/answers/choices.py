@@ -21,7 +21,7 @@ from string import ascii_uppercase
 from bench.json_reply import without_unticked
 from bench.metrics.answers.text_normalization import BEYOND_LATIN, normal_form, splits_number
 from bench.patterns import pattern
-from bench.reasoning import took_back
+from bench.reasoning_blocks import took_back
 from bench.visible_text import LATIN_OF
 
 MAX_LENGTH = 64 * 1024

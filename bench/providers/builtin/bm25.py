@@ -12,7 +12,7 @@ from __future__ import annotations
 from bench.metrics.answers.text_normalization import index_terms
 from bench.model import Hit, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.store import NamespaceFile
+from bench.providers.builtin.namespace_file import NamespaceFile
 
 
 def expression(text: str) -> str:

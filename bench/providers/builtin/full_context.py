@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.model import Hit, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.store import NamespaceFile
+from bench.providers.builtin.namespace_file import NamespaceFile
 
 
 class FullContext(BuiltInProvider):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.store import NamespaceFile, cpu_timed
+from bench.providers.builtin.namespace_file import NamespaceFile, cpu_timed
 
 
 class NoMemory(BuiltInProvider):

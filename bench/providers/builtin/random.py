@@ -9,7 +9,7 @@ from random import Random as Generator
 
 from bench.model import Hit, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.store import NamespaceFile
+from bench.providers.builtin.namespace_file import NamespaceFile
 
 
 class Random(BuiltInProvider):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench.model import Hit, Ingested, Memory, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.store import NamespaceFile, StoredMemory
+from bench.providers.builtin.namespace_file import NamespaceFile, StoredMemory
 from bench.providers.embedding import normalized, question_vector, required_embedder
 from bench.providers.protocol import ProviderContext
 

@@ -15,11 +15,11 @@ from bench.errors import ConfigError
 from bench.model import Embedder, Found, Hit, Ingested, Memory, Query, Readiness, Space
 from bench.providers.batching import with_split_rule
 from bench.providers.declarative.clear import ClearOperation
-from bench.providers.declarative.hits import HitReader, SearchOperation
 from bench.providers.declarative.http_channel import HttpChannel
 from bench.providers.declarative.ingest import AddOperation, AddResponseReader, run_steps
 from bench.providers.declarative.request import Channel, CompiledCall, ProviderConnection
 from bench.providers.declarative.response import ResponsePath, compact, may_be_a_page, reports_more
+from bench.providers.declarative.search import HitReader, SearchOperation
 from bench.providers.declarative.setup import SetupOperation
 from bench.providers.declarative.status_poller import StatusPoller, read_count, wait_rule
 from bench.providers.declarative.variables import MemoryFormat, space_variables

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Sequence
 from bench.metrics.answers.text import occurs
 from bench.metrics.answers.text_normalization import has_spelling, loose_form
 from bench.patterns import pattern
-from bench.reasoning import took_back
+from bench.reasoning_blocks import took_back
 from bench.visible_text import has_misleading_characters
 
 ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (

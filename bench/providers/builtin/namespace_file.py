@@ -134,7 +134,7 @@ def thread_clock(ident: int) -> Callable[[], int]:
     return partial(time.clock_gettime_ns, time.pthread_getcpuclockid(ident))
 
 
-SQL = statements(__file__, "store.sql")
+SQL = statements(__file__, "namespace_file.sql")
 IDLE_FILES = 8
 """maximum number of open files that are not in use; each open file needs a thread"""
 
