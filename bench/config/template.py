@@ -34,7 +34,9 @@ from bench.patterns import pattern
 
 Filter = Callable[[object], object]
 
-_SLOT = pattern(r"\$\{(speaker|text|role|content)\}")
+LINE_NAMES = ("speaker", "role", "text", "content")
+"""names of the parts of a turn that the filter ``lines`` can insert"""
+_SLOT = pattern(rf"\$\{{({'|'.join(LINE_NAMES)})\}}")
 
 
 class DateText(str):
@@ -106,6 +108,10 @@ def _json(value: object) -> str:
 
 
 def _lines(argument: str | None) -> Filter:
+    for name in slot_names(argument or ""):
+        if name not in LINE_NAMES:
+            raise ValueError(f'the filter "lines" can insert {", ".join(LINE_NAMES)}, but not "{name}"')
+
     def line(turn: Turn) -> str:
         if argument is None:
             return render_turn(turn)
@@ -247,6 +253,7 @@ _MAP = pattern(
 )
 _TURN = pattern(r"\$\{\s*turn\s*\.\s*(\w+)\s*\}")
 _QUOTED = pattern(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_NAMED = pattern(rf"(?<!\$)\$\{{\s*({_NAME.pattern})\s*(?:\}}|\|(?:{_QUOTED.pattern}|[^'\"}}])*)")
 _TOKEN = pattern(rf"{_QUOTED.pattern}|[\s\S]")
 
 
@@ -326,6 +333,11 @@ def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str
         slot, at = _placeholder(text, start, names, where)
         yield slot
     yield text[at:]
+
+
+def slot_names(text: str) -> list[str]:
+    """Return the name at the beginning of each ``${...}``. The arguments of filters are not searched for names."""
+    return _NAMED.findall(text)
 
 
 def split_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
@@ -441,7 +453,7 @@ def _line_template(match: re.Match[str], where: str | None) -> str:
         ConfigError: the text contains any other expression.
     """
     line = match["line"]
-    if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):
+    if any(name not in LINE_NAMES for name in _TURN.findall(line)):
         raise _expression_error(match[0], where)
     plain = _TURN.sub(lambda found: f"${{{found[1]}}}", line)
     if "${" in _TURN.sub("", line):

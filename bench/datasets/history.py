@@ -76,6 +76,10 @@ class HistoryReader:
         return sum(context.turns.undated for context in self.contexts)
 
     @property
+    def has_texts(self) -> bool:
+        return any(context.has_texts for context in self.contexts)
+
+    @property
     def flag_found(self) -> bool:
         return any(context.turns.flag_found for context in self.contexts)
 
@@ -110,6 +114,8 @@ class ContextReader:
         self.metadata = config.memory_metadata
         self.fields = session_fields(config)
         self.words = config.ingestion.chunk.words if config.ingestion.chunk else None
+        self.has_texts = False
+        """true if a session read so far is one text, which ``ingestion.chunk`` can cut"""
         self.deletes = config.deletion is not None
         """true if memories are deleted by the id of their row; rows with equal texts then stay separate"""
         self.dates = dates
@@ -172,6 +178,7 @@ class ContextReader:
         )
 
     def _text_session(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
+        self.has_texts = True
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}
         pieces = [text] if self.words is None else split_chunks(text, self.words)
         turns = [RawTurn(id=None, text=piece) for piece in pieces if piece]

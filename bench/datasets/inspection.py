@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.config.benchmark.config import BenchmarkConfig
-from bench.config.benchmark.file import questions_of
+from bench.config.benchmark.file import CHUNK_HINT, RUBRIC_METHODS, questions_of
 from bench.config.jsontext import TreePath
 from bench.datasets.corpus_builder import TURN_BLANK, BuiltCorpus, build_corpus
 from bench.datasets.evidence import MISSING, TURNS_MISSING
@@ -29,6 +29,7 @@ from bench.datasets.rows.row import FileRow, RowPlace, too_deep_error
 from bench.datasets.rows.row_source import RowSource
 from bench.datasets.turn_reader import is_blank_turn
 from bench.errors import ConfigError, DataError
+from bench.metrics.protocol import or_list
 from bench.model import Item
 from bench.visible_text import HIDDEN, counted
 
@@ -125,6 +126,8 @@ class Scanner:
         self.findings: list[DataError] = []
         self.histories: dict[int, tuple[str, str]] = {}
         """corpus -> id of its joined history, and id of the first row with this history"""
+        self.items_with_rubric = self.items_without_rubric = 0
+        """numbers of items whose evaluator needs a rubric"""
         self.rows_without_questions = 0
         """number of rows whose list of questions is empty"""
 
@@ -151,6 +154,8 @@ class Scanner:
             raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")
         self._check_questions()
         self._check_turn_keys()
+        self._check_chunk()
+        self._check_rubrics()
         self._drop_undeclared_flags()
         for name, sha256 in sorted(self.file.joined.items()):
             self.digest.add({"file": name, "sha256": sha256})
@@ -249,6 +254,9 @@ class Scanner:
         history = corpus if self.parser.shared or len(parsed.items) > 1 else history_key(parsed.sessions)
         for raw in parsed.items:
             self.texts.add(raw, history)
+            if self.config.evaluation.method_of(raw) in RUBRIC_METHODS:
+                self.items_with_rubric += bool(raw.rubric)
+                self.items_without_rubric += not raw.rubric
             if self.found.ids.add(raw.id) is None:
                 self.found.ids.add(f"\0{len(self.found.ids)}")  # keeps positions right for the findings that follow
                 self.findings.append(self._repeated_id_error(raw.id, place))
@@ -346,6 +354,22 @@ class Scanner:
             ]
         )
 
+    def _check_chunk(self) -> None:
+        if self.config.ingestion.chunk is not None and not self.parser.history.has_texts:
+            text = f"{self.config.written('ingestion', 'chunk')} has no effect: no history is a text or a list of texts"
+            raise ConfigError(text, where=self.config.place("ingestion", "chunk"), hint=CHUNK_HINT)
+
+    def _check_rubrics(self) -> None:
+        if self.items_without_rubric and not self.items_with_rubric:
+            text = f"{self._rubric_methods()} needs a rubric, but no item has one"
+            raise ConfigError(
+                text, where=self.config.place("schema", "rubric"), hint="correct the path of the points of the rubric"
+            )
+
+    def _rubric_methods(self) -> str:
+        named = [name for name in self.config.evaluation.every_method if name in RUBRIC_METHODS]
+        return f"method {or_list(named)}"
+
     def _turn_key_hint(self, key: TreePath) -> str:
         """Return the hint for a config key whose field no turn has.
 
@@ -402,6 +426,9 @@ class Scanner:
                 f"{place}: {items} fewer sessions than its own row has, because a number in this field counts "
                 "the sessions of the whole corpus"
             )
+        if count := self.items_without_rubric:
+            rest = f"of {count + self.items_with_rubric} items (has|have) no rubric, so"
+            notes.append(counted(count, f"{rest} {self._rubric_methods()} cannot score (it|them)"))
         if self.rows_without_questions:
             notes.append(
                 counted(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from bench.config.benchmark.config import BenchmarkConfig
+from bench.config.benchmark.file import unmet_needs
 from bench.config.file import Source
 from bench.config.run import RunRequest
 from bench.errors import ConfigError, UsageError
@@ -115,6 +116,7 @@ class Scoring:
         dimensions = ("group", *config.fields.metadata)
         metrics = open_metrics(entries, k=k, folder=folder, places=places, dimensions=dimensions)
         specs = tuple(_specs(config, request, metrics, pack))
+        _check_needs(config, specs)
         embedding = _model_of(specs, SIMILAR, "embedding-model", [request.embedding_model]) or request.embedding_model
         planned = PlannedEmbedder(resolve_name(embedding)) if embedding else None
         opened = _open(specs, prompts, planned, request.allow_code_execution)
@@ -237,6 +239,13 @@ def _specs(
         if name not in names and config.evaluation.method != "none":
             specs.append(_evaluator_spec(config, name, pack, settings))
     return specs
+
+
+def _check_needs(config: BenchmarkConfig, specs: Sequence[EvaluatorSpec]) -> None:
+    """Raise ConfigError if an evaluator can score no item, because the config does not map what it needs."""
+    unmet = [finding for spec in specs for finding in unmet_needs(config, spec.method)]
+    if unmet:
+        raise ConfigError.of([ConfigError(text, where=config.place(*path), hint=hint) for path, text, hint in unmet])
 
 
 def _model_of(

@@ -163,3 +163,98 @@ def test_validate_resolves_a_path_against_the_workspace(bench: Bench, tmp_path: 
     write(tmp_path / "elsewhere")
     done = bench("--workspace", "elsewhere", "validate", "configs/benchmarks/b.yaml")
     assert "1 config checked, 0 with errors" in done.stdout
+
+
+STRING = "{field: c, type: string}"
+TALKS = [{"title": "Tea", "text": "x", "lines": ["green", "black"]}]
+LISTED = "{field: c, type: array, session: {id: title, turns: '$.lines[*]'}, itemSchema: {content: $}}"
+POINTS = "{method: rubric-points, judge: {model: openai/j}}"
+
+
+def described(folder: Path, context: str, rows: list[dict[str, object]], evaluation: str, more: str = "") -> Path:
+    """Write the benchmark with another history, other rows and more config keys."""
+    path = write(folder, evaluation=f"{evaluation}\n{more}")
+    path.write_text(path.read_text().replace(STRING, context))
+    base = {"q": "q", "a": "a", "t": "red"}
+    texts = [json.dumps(base | {"id": str(at)} | row) for at, row in enumerate(rows)]
+    (path.parent / "b.jsonl").write_text("\n".join(texts))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("template", "missing"),
+    [
+        ("${title}: ${session|lines:'${text}'}", []),
+        ("${topic|default:'${place}'} ${session.map(turn => `${turn.text}`).join('\\n')}", ["topic"]),
+        ("${metadata.team|default:'${place}'} ${session}", []),
+    ],
+)
+def test_only_names_that_a_session_template_inserts_are_looked_up(
+    bench: Bench, tmp_path: Path, template: str, missing: list[str]
+) -> None:
+    more = f"ingestion: {{preprocessing: {{formatTemplate: {json.dumps(template)}}}}}"
+    path = described(tmp_path, LISTED, [{"c": TALKS}], "{method: exact-match}", more)
+    notes = json.loads(bench("validate", str(path), "--json").stdout)["notes"]
+    assert [note.split('"')[1] for note in notes if "no session has this field" in note] == missing
+
+
+@pytest.mark.parametrize(
+    ("context", "history", "message"),
+    [
+        (LISTED, TALKS, 'ingestion.chunk has no effect: with "type: array"'),
+        ("{field: c, type: session, itemSchema: {content: $}}", ["x"], 'with "type: session"'),
+        ("{field: c, type: array, itemSchema: {content: w}}", [[{"w": "x"}]], "no history is a text or a list of"),
+        (STRING, "A text. Another text.", ""),
+        ("{field: c, type: array}", ["A text. Another text."], ""),
+    ],
+)
+def test_a_chunk_size_without_a_text_to_cut_is_an_error(
+    bench: Bench, tmp_path: Path, context: str, history: object, message: str
+) -> None:
+    more = "ingestion: {mode: incremental, chunk: {words: 2}}"
+    path = described(tmp_path, context, [{"c": history}], "{method: exact-match}", more)
+    if not message:
+        bench("validate", str(path))
+        assert json.loads(bench("describe", "b", "--json").stdout)["memories"] == 2
+        return
+    refused = bench("validate", str(path), check=2).stderr
+    assert "b.yaml:6:32: " in refused and message in refused
+    assert bench(*RUN, check=2).stderr.splitlines()[0] in refused
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "message"),
+    [
+        (POINTS, '4:1: method "rubric-points" needs "rubric" in "schema"'),
+        ("{method: llm-judge, methods: {x: order-agreement}}", 'method "order-agreement" needs "rubric" in "schema"'),
+        ("{method: code-correctness}", 'method "code-correctness" needs "tests" in "schema.metadata"'),
+        ("{method: exact-match, methodsBy: choices}", "5:35: evaluation.methodsBy has no effect without methods"),
+    ],
+)
+def test_a_config_with_which_an_evaluator_cannot_score_any_item_is_an_error(
+    bench: Bench, tmp_path: Path, evaluation: str, message: str
+) -> None:
+    path = described(tmp_path, STRING, [{"c": "x"}], evaluation)
+    refused = bench("validate", str(path), check=2).stderr
+    assert message in refused
+    assert bench(*RUN, check=2).stderr.splitlines()[0] in refused
+
+
+@pytest.mark.parametrize(
+    ("rubrics", "note"),
+    [
+        ([["tea"], ["hot"]], ""),
+        ([["tea"], [], None, ["hot"]], '2 of 4 items have no rubric, so method "rubric-points" cannot score them'),
+        ([["tea"], None], '1 of 2 items has no rubric, so method "rubric-points" cannot score it'),
+    ],
+)
+def test_items_without_a_rubric_are_counted(
+    bench: Bench, tmp_path: Path, rubrics: list[list[str] | None], note: str
+) -> None:
+    path = described(tmp_path, f"{STRING}, rubric: r", [{"c": "x", "r": one} for one in rubrics], POINTS)
+    notes = "\n".join(json.loads(bench("validate", str(path), "--json").stdout)["notes"])
+    assert note in notes and ("no rubric" in notes) is bool(note)
+    (path.parent / "b.jsonl").write_text('{"id": "1", "q": "q", "a": "a", "c": "x", "r": []}\n')
+    refused = bench("validate", str(path), check=2).stderr
+    assert 'b.yaml:4:81: method "rubric-points" needs a rubric, but no item has one' in refused
+    assert bench(*RUN, check=2).stderr.splitlines()[0] in refused

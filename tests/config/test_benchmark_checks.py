@@ -222,7 +222,7 @@ def test_a_BenchmarkConfig_without_a_file_may_have_any_name(read: Load) -> None:
 
 @pytest.mark.parametrize("method", ["none", "rubric"])
 def test_methods_none_and_rubric_need_no_answer_field(read: Load, method: str) -> None:
-    text = GOOD.replace("answer: a, ", "").replace("exact-match", method)
+    text = GOOD.replace("answer: a, ", "rubric: points, ").replace("exact-match", method)
     assert read(text).fields.answer is None
 
 

@@ -166,7 +166,8 @@ def test_category_ids_and_names_are_read_as_text(home: Home, more: str, found: d
     [("llm-as-judge", "llm-judge"), ("locomo_qa_score", "locomo-f1"), ("code_correctness", "code-correctness")],
 )
 def test_llm_as_judge_and_other_alternative_method_names_are_accepted(home: Home, written: str, method: str) -> None:
-    path = home.write("b", YAML.format(name="b").replace("exact-match", written))
+    text = YAML.format(name="b").replace("context:", "metadata: {tests: t}, context:")
+    path = home.write("b", text.replace("exact-match", written))
     assert home.read(path).evaluation.method == method
 
 

@@ -58,6 +58,11 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
         ),
         ("${question|upper:x}", "this filter has no argument, but 'x' was given in ${question|upper:x}", FILTERS),
         ("a ${question", 'unclosed placeholder "${question"', 'close it with "}"; write a literal "${" as "$${"'),
+        (
+            "${date|lines:'${gold}'}",
+            'the filter "lines" can insert speaker, role, text, content, but not "gold" in ${date|lines:\'${gold}\'}',
+            FILTERS,
+        ),
         ("${question|default:'}", "unclosed quote in ${question|default:'}", "write default:'text'"),
         ("${question|default:'a' b}", "unclosed quote in ${question|default:'a' b}", "write default:'text'"),
         ("${question||upper}", "${question||upper} is an expression, which templates do not support", FILTERS),

@@ -271,7 +271,7 @@ def test_a_column_of_ids_is_evidence_under_any_name(tmp_path: Path, column: str,
     expected = [(place.format(name),) for name in names] if level else [(), ()]
     assert found == [*expected, (), ()]
     assert any(f'the values of "{column}" are ids of {level}, so' in text for text in config.guesses) is bool(level)
-    retrieval = "none is used as evidence, so there are no retrieval metrics"
+    retrieval = "; no field of the data is used as evidence, so there are no retrieval metrics"
     assert any(retrieval in text for text in config.unmapped) is not bool(level)
     assert ("hit_at_5" in config.text) is bool(level)
 

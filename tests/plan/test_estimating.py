@@ -85,6 +85,8 @@ def test_each_evaluator_with_a_judge_counts_one_call_per_item(world: World) -> N
 
 @pytest.mark.parametrize("flag", ["judge_calibration", "publishable"])
 def test_judge_calibration_counts_each_probe_with_each_prompt(world: World, flag: str) -> None:
+    path = world.workspace / "configs/benchmarks/facts.yaml"
+    path.write_text(path.read_text().replace("  questions:", "  rubric: a\n  questions:"))
     flags = {"providers": "bm25 oracle", "answering_model": "openai/m", "judge_model": "openai/j", flag: True}
     plain = {name: value for name, value in flags.items() if name != flag}
     more = calls(world, **flags, evaluators="llm-judge")["openai/j.judge"]

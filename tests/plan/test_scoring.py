@@ -74,7 +74,16 @@ JUDGE: dict[str, object] = {"temperature": 0.0}
 def test_each_spelling_of_an_evaluator_means_the_same_with_the_options_of_the_config(
     world: World, given: str, expected: object
 ) -> None:
+    path = world.workspace / "configs/benchmarks/facts.yaml"
+    path.write_text(path.read_text().replace("  questions:", "  rubric: a\n  questions:"))
     assert specs(scoring(world, evaluators=given)) == expected
+
+
+@pytest.mark.parametrize("given", [{"evaluators": "contains rubric"}, {"metrics": "memory_recall"}])
+def test_an_evaluator_that_needs_a_rubric_is_refused_without_schema_rubric(world: World, given: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match='needs "rubric" in "schema"') as caught:
+        scoring(world, **given)
+    assert str(caught.value.where).endswith("facts.yaml:5:1")
 
 
 def test_judge_options_of_the_config_apply_to_evaluators_set_by_flag(world: World) -> None:

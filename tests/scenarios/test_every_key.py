@@ -181,7 +181,7 @@ YAML: list[Case] = [
      "evaluation.customEvaluator", "./yours.py:Mine"),
     (FLAT, "evaluation.methods", {"fact": "contains"}),
     (put_in(FLAT, "evaluation", methods={"fact": "contains"}), "evaluation.methodsBy", "choices"),
-    (put_in(FLAT, "evaluation", method="rubric-points"), "evaluation.values", [0, 1]),
+    (put_in(put_in(FLAT, "schema", rubric="a"), "evaluation", method="rubric-points"), "evaluation.values", [0, 1]),
     (put_in(FLAT, "evaluation", method="labels", labels={"good": 1}), "evaluation.labels", {"good": 1, "bad": 0}),
     (FLAT, "published.page", "tea"), (FLAT, "published.split", "test"), (FLAT, "published.items", 7),
     (FLAT, "published.memories", 7), (FLAT, "published.memoryTokens", 7), (FLAT, "published.size", "7 cups"),

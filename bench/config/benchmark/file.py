@@ -26,16 +26,16 @@ from bench.config.benchmark.sections import ContextSection, Questions
 from bench.config.benchmark.terms import ConfigOrigin, Format
 from bench.config.file import Model, Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
-from bench.config.template import Template
+from bench.config.template import Template, slot_names
 from bench.errors import ConfigError
 
-ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric", "rubric-points", "order-agreement", "memory-audit"})
+RUBRIC_METHODS = frozenset({"rubric", "rubric-points", "order-agreement", "memory-audit"})
+"""evaluators that score an item by the points of its rubric"""
+ANSWERLESS = RUBRIC_METHODS | {"none", "deletion-check", "mcq"}
 """evaluators that need no gold answer"""
 SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
-_SLOT_NAME = re.compile(r"(?<!\$)\$\{\s*([A-Za-z_]\w*)\s*[|}]")
 ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
 JUDGE_NAMES = ("question", "answer", "response", "questionType", "questionDate", "rubric", "evidence")
-_SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
 
 
 def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
@@ -43,7 +43,9 @@ def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
     template = config.ingestion.preprocessing.format_template
     if template is None or not any(context.session for context in config.fields.contexts):
         return ()
-    return tuple(dict.fromkeys(name for name in _SLOT_NAME.findall(template) if name not in SESSION_NAMES))
+    return tuple(
+        dict.fromkeys(name for name in slot_names(template) if name.isidentifier() and name not in SESSION_NAMES)
+    )
 
 
 def session_names(config: BenchmarkConfig) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ def suffix_of(name: str) -> str:
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
     """Return every problem of the config, in no fixed order."""
-    checks = (_name, _schema, _context, _format, _evaluation, _types, _abstention, _gold, _templates)
+    checks = (_name, _schema, _context, _chunk, _format, _evaluation, _types, _abstention, _gold, _templates)
     found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
     return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
 
@@ -143,6 +145,19 @@ CONTEXT_KINDS = {
 }
 
 
+def _chunk(config: BenchmarkConfig) -> Iterator[Finding]:
+    """Check that ``ingestion.chunk`` is only set if a history can be a text or a list of texts."""
+    contexts = config.fields.contexts
+    if config.ingestion.chunk and not any(
+        context.type == "string" or (context.type == "array" and context.session is None) for context in contexts
+    ):
+        kinds = "; ".join(dict.fromkeys(CONTEXT_KINDS[context.type] for context in contexts))
+        yield ("ingestion", "chunk"), f"ingestion.chunk has no effect: {kinds}", CHUNK_HINT
+
+
+CHUNK_HINT = "remove chunk; it only cuts a history that is a text or a list of texts"
+
+
 def _format(config: BenchmarkConfig) -> Iterator[Finding]:
     data = config.data
     if bool(data.path) == bool(data.files):
@@ -174,26 +189,44 @@ def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
         text = 'method "custom" and the key "customEvaluator" must be used together'
         yield ("evaluation", "method"), text, "write method: custom and customEvaluator: ./file.py:Class"
     fields = config.fields
-    if "mcq" in evaluation.every_method and not config.has_choices:
-        yield ("schema",), 'method "mcq" needs "choices" in "schema"', "name the field that contains the choices"
-    if "mcq" in evaluation.every_method and fields.choice_answer is None:
-        yield (
-            ("schema",),
-            'method "mcq" needs "choiceAnswer" in "schema"',
-            "name the field that contains the right choice",
-        )
+    for method in evaluation.every_method:
+        yield from unmet_needs(config, method)
     yield from _prompts_without_choices(config)
     if "labels" in evaluation.every_method and not evaluation.labels:
         yield ("evaluation", "method"), 'method "labels" needs the key "labels"', "labels: {correct: 1, wrong: 0}"
     known = ("question_type", "choices", *fields.metadata)
+    if config.sets("evaluation", "methodsBy") and not evaluation.methods:
+        yield (
+            ("evaluation", "methodsBy"),
+            "evaluation.methodsBy has no effect without methods",
+            "remove it, or add methods",
+        )
     if evaluation.methods_by not in known:
         text = f'methodsBy "{evaluation.methods_by}" is unknown{did_you_mean(evaluation.methods_by, known)}'
         yield ("evaluation", "methodsBy"), text, "write question_type, choices or a key of schema.metadata"
-    if evaluation.method == "deletion-check" and config.deletion is None:
-        text = 'method "deletion-check" needs the strategy "add-delete-verify"'
-        yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
     if evaluation.pack is not None and "@" not in evaluation.pack:
         yield ("evaluation", "pack"), f'pack "{evaluation.pack}" has no version', "write NAME@VERSION"
+
+
+def unmet_needs(config: BenchmarkConfig, method: str) -> Iterator[Finding]:
+    """Yield an error for each part of the config without which the evaluator ``method`` can score no item."""
+    fields = config.fields
+    if method == "deletion-check" and config.deletion is None:
+        text = 'method "deletion-check" needs the strategy "add-delete-verify"'
+        yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
+    needs = [
+        (method == "mcq" and not config.has_choices, '"choices" in "schema"', "the choices"),
+        (method == "mcq" and fields.choice_answer is None, '"choiceAnswer" in "schema"', "the right choice"),
+        (method in RUBRIC_METHODS and not fields.rubric, '"rubric" in "schema"', "the points of the rubric"),
+        (
+            method == "code-correctness" and "tests" not in fields.metadata,
+            '"tests" in "schema.metadata"',
+            "the code of the tests",
+        ),
+    ]
+    for unmet, key, content in needs:
+        if unmet:
+            yield ("schema",), f'method "{method}" needs {key}', f"name the field that contains {content}"
 
 
 def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
@@ -202,7 +235,7 @@ def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
     named: list[tuple[tuple[str, ...], str]] = [(("default",), prompts.default or "")]
     named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
     for path, text in named if config.evaluation.method == "mcq" else ():
-        if text and not _SHOWS_CHOICES.search(text):
+        if text and "choices" not in slot_names(text):
             problem = 'method "mcq" needs ${choices} in the answer prompt, so that the model sees the options'
             yield ("evaluation", "answerPrompt", *path), problem, "add a line with ${choices} to the prompt"
 

@@ -419,7 +419,7 @@ class Ingestion(ConfigModel):
     preprocessing: Preprocessing = Preprocessing()
     """changes to sessions and turns before memories are made"""
     chunk: ChunkSection | None = None
-    """rule that splits a history of type string into pieces, which become turns"""
+    """rule that splits a history of type string, or the texts of type array, into pieces, which become turns"""
 
 
 class Search(ConfigModel):

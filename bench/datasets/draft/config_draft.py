@@ -302,7 +302,7 @@ def _unread_notes(guess: QuestionGuess, text: str, layout: DataLayout) -> Iterat
     if left:
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
         scored = "\nevidence:" in text or "evidenceField" in text
-        lacking = "" if scored else "; none is used as evidence, so there are no retrieval metrics"
+        lacking = "" if scored else "; no field of the data is used as evidence, so there are no retrieval metrics"
         yield f"the config does not use these fields of a row: {', '.join(left[:8])}{more}{lacking}"
 
 
