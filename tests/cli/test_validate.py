@@ -166,7 +166,7 @@ def test_validate_resolves_a_path_against_the_workspace(bench: Bench, tmp_path: 
 
 
 STRING = "{field: c, type: string}"
-TALKS = [{"title": "Tea", "text": "x", "lines": ["green", "black"]}]
+TALKS = [{"title": "Tea", "lines": ["green", "black"]}]
 LISTED = "{field: c, type: array, session: {id: title, turns: '$.lines[*]'}, itemSchema: {content: $}}"
 POINTS = "{method: rubric-points, judge: {model: openai/j}}"
 
