@@ -79,6 +79,8 @@ class OpenLane:
     """hashes of the answer contexts so far, to detect prompts that share their context"""
     loses_memories: bool = False
     """True after a memory was acknowledged, but not found within the time to wait"""
+    lost_corpus: bool = False
+    """True after nothing of a corpus was found that was searchable before"""
     thorough_checks_left: int = THOROUGH
     """number of corpora whose memories are still to be checked one by one"""
     clear_checks_left: int = THOROUGH

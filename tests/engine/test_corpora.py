@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from bench.engine import Outcome
@@ -284,6 +287,38 @@ async def test_a_corpus_that_the_service_lost_is_not_ready_and_ingested_again_on
     assert found.jobs[0].states == {State.MEASURED: 4}
     assert kinds(world, 1)[-2:] == ["failed", "cleared"]
     assert kinds(world, 2)[-1] == "ready"
+
+
+async def test_a_resume_does_not_wait_for_an_ingested_corpus_if_the_service_has_lost_a_ready_one(
+    tmp_path: Path,
+) -> None:
+    """As in a copy of a workspace whose original run has ended and cleared its namespaces."""
+    world = World.make(tmp_path, corpora=2, items=4, sessions=4)
+    store = ScriptedStore.install(world, wait='by="sentinel", interval_s=0.01, timeout_s=600')
+    await run(world, phases="ingest,index")
+    (store.folder / "store.json").write_text("{}")
+    with closing(sqlite3.connect(world.workspace / "checkpoints/r/journal.sqlite")) as journal, journal:
+        journal.execute("DELETE FROM corpus_row WHERE corpus = 'c1' AND kind = 'ready'")  # as after a kill in the wait
+    phases = "ingest,index,search,answer,evaluate"
+    with anyio.fail_after(60):
+        lost = await world.resume("r", phases=phases)
+    assert lost.jobs[0].states[State.NOT_READY] == 8
+    for corpus in ("c0", "c1"):
+        text = f"nothing of {corpus} is found at scripted any more: the service has lost it since the ingest; "
+        assert world.query("r", f"select text from message where text like 'nothing of {corpus}%'") == [
+            (f"{text}the next resume ingests it again",)
+        ]
+    assert (await world.resume("r", phases=phases)).jobs[0].states == {State.MEASURED: 8}
+
+
+async def test_a_resumed_wait_that_fails_says_since_when_it_waited(world: World) -> None:
+    store = ScriptedStore.install(world, wait='by="sentinel", interval_s=0.01, timeout_s=0.4')
+    await run(world, phases="ingest")
+    (store.folder / "store.json").write_text("{}")
+    assert (await world.resume("r", phases="ingest,index,search")).jobs[0].states == {State.NOT_READY: 4}
+    assert world.query("r", "select distinct text from message") == [
+        ("c0 was not searchable 0.4 s after the resume: searches for its memories found nothing",)
+    ]
 
 
 async def test_the_error_about_a_lost_corpus_says_that_the_next_resume_ingests_it_again(world: World) -> None:

@@ -18,9 +18,11 @@ from bench.engine.corpora.anonymizer import AnonymizedCorpus
 from bench.engine.corpora.build_contents import steady, unsearched
 from bench.engine.corpora.corpus_state import SPOILS
 from bench.engine.corpora.isolation import (
+    NOTHING_FOUND,
     Sentinel,
     foreign_hits,
     foreign_sample,
+    memories_lost,
     samples,
 )
 from bench.engine.open_lane import OpenLane
@@ -35,6 +37,9 @@ from bench.plan.validity import probe_text
 from bench.providers import AtLeast, Counts, is_reusable, merge_captures
 
 GROWTH = 1.5
+DELETED = (
+    "check that the service indexes its memories, and that no copy of this run has deleted them; then resume the run"
+)
 PATIENCE_S = 30
 """seconds to wait for missing sample memories after the corpus is searchable"""
 
@@ -52,6 +57,8 @@ class IndexWait:
     """monotonic time of the last acknowledged batch in microseconds; 0 if an earlier process sent this batch"""
     status_captures: dict[str, object] = field(default_factory=dict)
     """values that were captured from the responses to status calls"""
+    lost: bool = False
+    """True if the service has lost the memories, so that they must be ingested again"""
     pending: str = ""
     """detail of the last status response, if it was pending; otherwise empty"""
 
@@ -92,7 +99,7 @@ class IndexWait:
             if self._sentinel_wanted:
                 self.lane.append_probe("sentinel", self.corpus, self.space, passed=True, data=counts)
         else:
-            data = {"clean": failure.kind not in SPOILS}
+            data = {"clean": failure.kind not in SPOILS and not self.lost}
         kind = CorpusKind.READY if failure is None else CorpusKind.FAILED
         row = self.lane.corpus_row(kind, self.corpus, self.space, failure=failure, data=data, times_us=times)
         self.lane.run.journal.append(row)
@@ -109,9 +116,14 @@ class IndexWait:
             if seen != logged:
                 log().info("waiting_for_index", timeout_s=rule.timeout_s, seen=seen)
                 logged = seen
+            is_resumed = not self.last_ack_us
+            if is_resumed and self.lane.lost_corpus and seen == NOTHING_FOUND:
+                self.lost = True
+                return Failure.of(memories_lost(self.lane.provider, self.corpus, held=True))
             if monotonic_us() - began >= rule.timeout_s * 1e6:
-                text = f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"
-                return Failure.of(NotReady(f"{text}: {seen}" if seen else text))
+                since = "after the resume" if is_resumed else "after its last add"
+                text = f"{self.corpus} was not searchable {rule.timeout_s:g} s {since}"
+                return Failure.of(NotReady(f"{text}: {seen}" if seen else text, hint=DELETED if is_resumed else None))
             await self.lane.run.stopping.pause_for(interval_s)
             interval_s = min(interval_s * GROWTH, rule.max_interval_s)
         return None

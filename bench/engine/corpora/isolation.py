@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 import anyio
 
 from bench.engine.corpora.anonymizer import AnonymizedCorpus, opaque_id
-from bench.errors import CallError, NotCleared, Rejected
+from bench.errors import CallError, NotCleared, NotReady, Rejected
 from bench.model import Found, Hit, Memory, Query, Space
 from bench.providers import AtLeast, Counts, Provider
 from bench.providers.batching import whole_id
@@ -42,6 +42,7 @@ DEEP_K = 100
 SHORTEST_TELLING = 20
 SPREAD = 5
 """number of additional memories that are checked in the first corpora of a lane"""
+NOTHING_FOUND = "searches for its memories found nothing"
 CLEARED_LATE_S = (0.0, 0.2, 1.0, 3.0)
 """seconds to wait before each check of a cleared namespace, because a service may clear it late"""
 
@@ -69,6 +70,15 @@ def spread_samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
     long_enough = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
     return (
         tuple(long_enough[len(long_enough) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if long_enough else ()
+    )
+
+
+def memories_lost(provider: Provider, corpus: str, *, held: bool) -> NotReady:
+    """Return the error for an ingested corpus of which nothing is found; ``held`` is True if this run ingested it."""
+    return NotReady(
+        f"nothing of {corpus} is found at {provider.name} any more: the service has lost it since the ingest"
+        f"{'; the next resume ingests it again' if held else ''}",
+        hint="resume the run: the corpus is ingested again" if held else "start a run without --reuse-build",
     )
 
 
@@ -162,7 +172,7 @@ class Sentinel:
             f"searches for its memories found {counted(found, 'hit(|s)')}, but none has their id or text "
             "(a service that rewrites memories needs search.response.id_from)"
             if found
-            else "searches for its memories found nothing"
+            else NOTHING_FOUND
         )
         return not samples(self.anonymized.memories)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bench.datasets.memories import evidence_sentences
-from bench.engine.corpora.isolation import Sentinel
+from bench.engine.corpora.isolation import Sentinel, memories_lost
 from bench.engine.items.deletion import delete_and_verify
 from bench.engine.items.hit_mapping import map_hits, query_of, report_flags
 from bench.engine.items.oracle import provider_for
@@ -18,7 +18,6 @@ from bench.engine.items.phase_results import SearchResult, hits_without_secrets
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.engine.run_context import retry_unreadable
-from bench.errors import NotReady
 from bench.journal import CorpusKind
 from bench.model import (
     ERROR_HIT,
@@ -100,13 +99,9 @@ async def require_stored(lane: OpenLane, ready: ReadyCorpus) -> None:
     sentinel = Sentinel(lane.provider, ready.space, ready.content.anonymized, must_settle=False)
     if await retry_unreadable(sentinel.found):
         return
-    text = (
-        f"nothing of {ready.corpus_id} is found at {lane.provider.name} any more: the service has lost it since the "
-        f"ingest{'; the next resume ingests it again' if ready.held else ''}"
-    )
-    hint = "resume the run: the corpus is ingested again" if ready.held else "start a run without --reuse-build"
-    lost = NotReady(text, hint=hint)
-    failure = Failure(kind=lost.kind, message=text)
+    lane.lost_corpus = True
+    lost = memories_lost(lane.provider, ready.corpus_id, held=ready.held)
+    failure = Failure(kind=lost.kind, message=str(lost))
     row = lane.corpus_row(CorpusKind.FAILED, ready.corpus_id, ready.space, failure=failure, data={"clean": False})
     lane.run.journal.append(row)
     raise lost
