@@ -161,9 +161,9 @@ def _metric_measurement(
     unknown = sum(reasons.values())
     name = column.metric.definition.partition("/")[0]
     if whole and name in WHOLE_JOB:
-        costs = [cost_of(("ingest",))(corpus.row()) for corpus in job.corpora]
-        sample = replace(sample, corpus_values=[c for c in costs if c is not None])
-        unknown += sum(c is None for c in costs)
+        costs = [(cost_of(("ingest",))(corpus.row()), corpus.known_usd) for corpus in job.corpora]
+        sample = replace(sample, corpus_values=[known if cost is None else cost for cost, known in costs])
+        unknown += sum(cost is None for cost, _ in costs)
     if whole and name in TOTAL_COSTS:
         others = [job.uncounted[role] for role in ROLES_OF.get(name, ITEM_ROLES) if role in job.uncounted]
         sample = replace(sample, corpus_values=[*sample.corpus_values, *(cost for cost, _ in others)])
@@ -237,7 +237,10 @@ def _reason(metric: Measure, cell: FoldCell) -> str:
 
 
 def _corpora_measurement(metric: Measure, job: JobFacts, options: FoldOptions) -> Measurement:
-    """Return the Measurement of a metric that has one value per corpus; its ``n`` is the number of corpora."""
+    """Return the Measurement of a metric that has one value per corpus; its ``n`` is the number of corpora.
+
+    A cost includes the known part of the corpora whose cost is unknown.
+    """
     values = [metric.score(corpus.row()) for corpus in job.corpora if not corpus.failed]
     known = [v for v in values if v is not None]
     failed = [metric.score(corpus.row()) for corpus in job.corpora if corpus.failed]
@@ -245,13 +248,15 @@ def _corpora_measurement(metric: Measure, job: JobFacts, options: FoldOptions) -
         values=Tally.of(known),
         n_failed=len(failed),
         failed_values=Tally.of([v for v in failed if v is not None]),
+        corpus_values=[corpus.known_usd for corpus in job.corpora] if metric.unit == "USD" else (),
         wall_us=job.ingest_wall_us,
         concurrency=job.ingest_concurrency,
         seed=options.seed,
     )
     missing = len(values) - len(known)
     reasons = Counter({"unknown" if metric.counts_unknown else NOT_APPLICABLE: missing} if missing else {})
-    return _measurement(metric, sample, reasons, missing, job)
+    unknown = missing + (failed.count(None) if metric.unit == "USD" else 0)
+    return _measurement(metric, sample, reasons, unknown, job)
 
 
 def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown: int, job: JobFacts) -> Measurement:

@@ -69,6 +69,8 @@ class CorpusFacts:
     tokens: int | None = None
     cost_usd: str | None = None
     """decimal text, None = unknown"""
+    known_usd: float = 0.0
+    """if ``cost_usd`` is None: total cost of the calls whose cost is known"""
     priced: bool = True
     """False: no call of the ingest has a price, so the ingest has no cost"""
 

@@ -291,7 +291,7 @@ def build_cost_text(cost: MemoryCost | None) -> str:
     return (
         f"{number_of}, {counted(build.memories, 'memor(y|ies)')}, {price.time_us / 1e6:.2f} s in all, "
         f"{counted(price.calls, 'call(|s)')}, "
-        f"{counted(price.tokens, 'token(|s)')}, {usd_text(price.usd)}{paid}{name}"
+        f"{counted(price.tokens, 'token(|s)')}, {usd_text([(price, 1)])}{paid}{name}"
     )
 
 
@@ -309,10 +309,9 @@ def query_cost_text(cost: MemoryCost | None, *, valid: bool = True) -> str:
     if cost is None:
         return ""
     query, each = cost.query, cost_sentence(cost) if valid else ""
+    whole = f"for the searches and answers of {counted(query.questions, 'question(|s)')}"
     price = (
-        f"{usd_text(cost.usd_per_question)} for search and answer"
-        if query.parts
-        else f"{usd_text(query.totals.usd)} for the searches and answers of {counted(query.questions, 'question(|s)')}"
+        f"{usd_text(query.parts)} for search and answer" if query.parts else f"{usd_text([(query.totals, 1)])} {whole}"
     )
     return "; ".join(filter(None, (price, each)))
 

@@ -40,13 +40,11 @@ def _row(name: str, parts: Sequence[tuple[CallTotals, int]]) -> tuple[str, ...]:
     """Format the sum of the means of ``parts``; dashes if there are no parts."""
     if not parts:
         return (name, "-", "-", "-", "-")
-    known = [totals.usd / n for totals, n in parts if totals.usd is not None]
-    cost = money_text(sum(known, Decimal(0))) if len(known) == len(parts) else "unknown"
     calls, tokens, us = (
         sum(getattr(totals, name) / n for totals, n in parts) for name in ("calls", "tokens", "time_us")
     )
     time = f"{us / 1e6:.1f} s" if us >= 1e6 else f"{us / 1e3:.1f} ms"
-    return (name, _count(calls), _count(tokens), cost, time)
+    return (name, _count(calls), _count(tokens), _amount(parts) or "unknown", time)
 
 
 def _count(value: float) -> str:
@@ -112,7 +110,7 @@ def cost_json(cost: MemoryCost, *, valid: bool) -> MemoryCostDocument:
     """
     build, query, context, even = cost.build, cost.query.totals, cost.context, cost.break_even
     named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
-    text = f"{build_name(cost)} {usd_text(build.price.usd)}; {cost_sentence(cost) if valid else ''}".rstrip("; ")
+    text = f"{build_name(cost)} {usd_text([(build.price, 1)])}; {cost_sentence(cost) if valid else ''}".rstrip("; ")
     full = None if even is None else _as_float(even.full_context_usd_per_question)
     return {
         "build": {**named, **asdict(build.paid), "price": asdict(build.price)},
@@ -138,6 +136,15 @@ def _as_float(value: Decimal | None) -> float | None:
     return None if value is None else float(value)
 
 
-def usd_text(usd: Decimal | None) -> str:
-    """Format an amount in USD; None is formatted as ``price unknown``."""
-    return "price unknown" if usd is None else f"USD {money_text(usd)}"
+def usd_text(parts: Sequence[tuple[CallTotals, int]]) -> str:
+    """Format the sum of the mean costs of ``parts``; ``price unknown`` if no cost is known."""
+    amount = _amount(parts)
+    return f"USD {amount}" if amount else "price unknown"
+
+
+def _amount(parts: Sequence[tuple[CallTotals, int]]) -> str:
+    """Return the sum of the mean costs in USD; with ">= " if a part of it is unknown, and "" if no cost is known."""
+    known = sum((Decimal(totals.cost_usd) / n for totals, n in parts), Decimal(0))
+    if not any(totals.cost_unknown_calls for totals, _ in parts):
+        return money_text(known)
+    return f">= {money_text(known)}" if known else ""

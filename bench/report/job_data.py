@@ -394,13 +394,15 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
     memories = ingested.data.get("memories") if ingested else None
     spent = [one for one in stored.spent.values() if one.calls]
     unknown = any(one.unknown_costs for one in spent)
+    known_usd = sum((Decimal(one.cost_usd) for one in spent), Decimal(0))
     return CorpusFacts(
         corpus=stored.corpus,
         failed=failed is not None,
         times_us={name: us for name, us in named.items() if us is not None},
         memories=memories if isinstance(memories, int) else None,
         tokens=sum(one.usage.input_tokens for one in spent) or None,  # unknown if no call reports tokens
-        cost_usd=None if unknown else str(sum((Decimal(one.cost_usd) for one in spent), Decimal(0))),
+        cost_usd=None if unknown else str(known_usd),
+        known_usd=float(known_usd) if unknown else 0.0,
         priced=bool(spent),
     )
 

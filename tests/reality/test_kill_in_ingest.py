@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections import Counter
 from decimal import Decimal
@@ -11,6 +12,8 @@ import anyio
 import pytest
 from aiohttp import web
 
+from tests.cli.conftest import Bench
+from tests.cli.test_builds import in_thread
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import PROVIDER, World, kill, wait_for
@@ -60,7 +63,7 @@ async def test_after_sigkill_only_unacknowledged_batches_are_sent_again(counts: 
 @pytest.mark.parametrize("end", [(signal.SIGKILL,), (signal.SIGINT, signal.SIGINT)], ids=["kill", "interrupt"])
 @pytest.mark.parametrize("repeats", [False, True], ids=["counts", "repeats"])
 async def test_calls_in_flight_at_the_end_of_a_process_are_in_the_cost(
-    end: tuple[signal.Signals, ...], repeats: bool, world_on: WorldOn
+    end: tuple[signal.Signals, ...], repeats: bool, world_on: WorldOn, bench: Bench
 ) -> None:
     first_ends = anyio.Event()
 
@@ -83,7 +86,8 @@ async def test_calls_in_flight_at_the_end_of_a_process_are_in_the_cost(
         "faulty", base=PATIENT.replace("on_unknown: reset", "on_unknown: repeat" if repeats else "on_unknown: probe")
     )
     prices = {"faulty": {"add": 0.001, "search": 0.01}}
-    process = world.start(providers="faulty", run_id="k", cleanup="never", ingest_concurrency=WORKERS, prices=prices)
+    flags: dict[str, object] = {"cleanup": "never", "prices": prices, "metrics": ["cost_ingest", "cost_total"]}
+    process = world.start(providers="faulty", run_id="k", ingest_concurrency=WORKERS, **flags)
     await anyio.to_thread.run_sync(stop)
     first_ends.set()
     outcome = await world.resume("k", cleanup="never")
@@ -92,6 +96,13 @@ async def test_calls_in_flight_at_the_end_of_a_process_are_in_the_cost(
     unknown = stub.calls("add") - SESSIONS if repeats and end == (signal.SIGKILL,) else 0
     assert (Decimal(outcome.cost_usd), outcome.unknown_costs) == (billed - unknown * Decimal("0.001"), unknown)
     assert outcome.unknown_costs or not repeats or end != (signal.SIGKILL,)
+    (job,) = json.loads((await in_thread(bench, "results", "k", "--json")).stdout)["jobs"]
+    for metric, queries in (("cost_total", 0), ("cost_ingest", 4)):
+        found = job["metrics"][metric]
+        assert found["value"] == pytest.approx(float(Decimal(outcome.cost_usd) - queries * Decimal("0.01")))
+        assert bool(found["n_unknown"]) == bool(unknown)
+    usd = f"USD {'>= ' if unknown else ''}{Decimal(outcome.cost_usd) - 4 * Decimal('0.01'):f}".rstrip("0")
+    assert job["memory_cost"]["text"] == f"build {usd}"
 
 
 async def test_a_timeout_while_an_unacknowledged_batch_is_checked_clears_nothing(world_on: WorldOn) -> None:

@@ -113,11 +113,11 @@ async def test_times_come_from_the_last_attempt_of_a_corpus_and_costs_from_all(t
     assert job.spent["lane-p"]["provider"].calls == 2
 
 
-async def test_a_call_of_unknown_price_makes_the_cost_of_its_corpus_unknown(tmp_path: Path) -> None:
+async def test_the_known_part_of_a_corpus_with_a_call_of_unknown_price_is_in_the_cost(tmp_path: Path) -> None:
     known, unknown = call("embedding", cost="0.25", tokens=5), call("embedding", tokens=7)
     job = await folded(tmp_path, [*steps("c1", calls=[known]), *steps("c2", calls=[known, unknown])])
     cost = of(job, "cost_ingest")
-    assert (cost.value, cost.n, cost.n_unknown, cost.note) == (0.25, 1, 1, "at least: 1 value is unknown")
+    assert (cost.value, cost.n, cost.n_unknown, cost.note) == (0.5, 1, 1, "at least: 1 value is unknown")
     assert (of(job, "tokens_ingest").value, of(job, "tokens_ingest").n) == (17.0, 2)
 
 
