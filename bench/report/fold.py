@@ -137,13 +137,11 @@ class JobReport:
 
     @property
     def headline(self) -> Measurement | None:
-        """The measurement that ranks the job; None if the job is INVALID or has no metrics."""
-        return self.main_measurement if self.valid else None
+        """The measurement that ranks the job: the benchmark's first metric with a value, or the first metric.
 
-    @property
-    def main_measurement(self) -> Measurement | None:
-        """The benchmark's first metric with a value, also of an INVALID job. If no metric has a value, the first."""
-        found = list(self.metrics.values())
+        None if the job is INVALID or has no metrics.
+        """
+        found = list(self.metrics.values()) if self.valid else []
         return next((one for one in found if one.n), found[0] if found else None)
 
 

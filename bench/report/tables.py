@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from bench.config.builtin_providers import is_control
 from bench.journal.records import ErrorCount
@@ -147,13 +148,12 @@ def _rank(job: JobReport) -> tuple[bool, bool, float]:
 
 def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[str]) -> Grid:
     models = len({models_text(job.record.models) for job in jobs}) > 1
-    planned = (metric.name for job in jobs for metric in job.record.metrics)
-    name = next((job.headline.metric for job in jobs if job.headline is not None), next(planned, "no metric"))
+    name = _metric_of(jobs)
     head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excluded"]
     first, shares = 2 if models else 1, any(share_text(job.memory_cost) != "-" for job in jobs)
     context = len(head)
     head += [*(["context"] if shares else []), *types]
-    rows = tuple(_overview_row(job, types, models=models, shares=shares) for job in jobs)
+    rows = tuple(_overview_row(job, name, types, models=models, shares=shares) for job in jobs)
     real = sum(not is_control(job.record.provider) for job in jobs)
     return Grid(
         title=_title(report, jobs) + ("" if models else f" | models: {models_text(jobs[0].record.models)}"),
@@ -164,6 +164,23 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
         optional=(*_uninformative_columns(rows, first), *([context] if shares else [])),
         breaks=(real,) if real < len(jobs) else (),
     )
+
+
+def _metric_of(jobs: Sequence[JobReport]) -> str:
+    """Return the metric of a table: the headline of its jobs.
+
+    If no job has a headline, return the first metric that applies to items of a job, or the first planned metric.
+    """
+    headlines = (job.headline.metric for job in jobs if job.headline is not None)
+    planned = [(job, metric) for job in jobs for metric in job.record.metrics]
+    applicable = (
+        metric.name
+        for job, metric in planned
+        if (found := job.metrics.get(metric.name)) is not None
+        and (found.n or found.n_failed)
+        and not (metric.category == "answer" and _unanswered(job))
+    )
+    return next(chain(headlines, applicable, (metric.name for _, metric in planned)), "no metric")
 
 
 def _uninformative_columns(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
@@ -208,7 +225,7 @@ def _plain(value: object) -> str:
     return " ".join(str(one) for one in value) if isinstance(value, list | tuple) else str(value)
 
 
-def _overview_row(job: JobReport, types: Sequence[str], *, models: bool, shares: bool) -> tuple[str, ...]:
+def _overview_row(job: JobReport, metric: str, types: Sequence[str], *, models: bool, shares: bool) -> tuple[str, ...]:
     control = " (control)" if is_control(job.record.provider) else ""
     cells = [job.record.provider + control, *([models_text(job.record.models)] if models else [])]
     blank = [""] * len(types)
@@ -216,7 +233,7 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool, shares:
     headline = job.headline
     if job.record.skipped or headline is None:
         why = "skipped" if job.record.skipped else "INVALID" if job.invalid else "-"
-        counted = None if job.record.skipped else job.main_measurement
+        counted = None if job.record.skipped else job.metrics.get(metric)
         n, failed, excluded = (
             (0, _failed(job), 0) if counted is None else (counted.n, counted.n_failed, counted.n_excluded)
         )

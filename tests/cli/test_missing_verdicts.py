@@ -81,6 +81,22 @@ def test_a_run_without_any_scored_item_exits_4_at_any_max_error_rate(
     assert "no item was scored" in shown.stdout
 
 
+def test_the_row_of_a_job_without_any_verdict_has_the_counts_of_its_metric(
+    bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_replies(tmp_path, monkeypatch, {".": "hm"})
+    bench(*RUN, *MODELS, "--metrics", "accuracy", "latency_p50", check=4)
+    table = [line for line in bench("results", "r", "--markdown", check=None).stdout.splitlines() if line[:1] == "|"]
+    head, _, row = ([cell.strip() for cell in line.split("|")] for line in table[:3])
+    counts = dict(zip(head, row, strict=True))
+    assert (counts["accuracy"], counts["n"], counts["failed"], counts.get("excluded", "0")) == (
+        "INVALID",
+        "0",
+        "4",
+        "0",
+    )
+
+
 def test_without_a_judge_model_unscored_items_are_no_failures(bench: Bench, judge: None) -> None:
     bench(*RUN, *MODELS[:2])
     assert (job(bench)["valid"], job(bench)["counts"]) == (True, {"unscored": 4})

@@ -153,6 +153,19 @@ def test_a_job_without_a_value_shows_the_reason_and_its_counts(why: str) -> None
     assert grid.notes == notes
 
 
+def test_the_counts_of_an_INVALID_job_are_those_of_the_metric_of_the_column() -> None:
+    of = measuring("accuracy", "hit_at_5")
+    unscored, found = measured(value=None, n=0, n_failed=4), measured("hit_at_5", n=3, n_excluded=1)
+    one = job(of=of, invalid=("no verdicts",), metrics=(unscored, found))
+    (grid,) = overview(report(one))
+    assert (grid.head[1], grid.rows[0][1:6]) == ("accuracy", ("INVALID", "-", "0", "4", "0"))
+    alone = {**of, "models": ModelNames(embedding=None, answering=None, judge=None)}
+    for failed in (0, 1):
+        unscored = measured(value=None, n=0, n_failed=failed, n_excluded=4 - failed)
+        (grid,) = overview(report(job(of=alone, invalid=("a leak",), metrics=(unscored, found))))
+        assert (grid.head[1], grid.rows[0][1:6]) == ("hit_at_5", ("INVALID", "-", "3", "0", "1"))
+
+
 def test_the_title_shows_each_k_of_the_table() -> None:
     (grid,) = overview(report(*(job(f"x@k{k}", of={"k": k}) for k in (10, 3))))
     assert grid.title.startswith("facts 1 | k=3, 10 |")
