@@ -300,7 +300,7 @@ async def examined_over_http(
         return web.json_response({"results": [{"text": text} for text in texts]}, status=status)
 
     servers = LocalServers()
-    config = declared({"wait": {"timeout_s": 0.2, "interval_ms": 1}, "rateLimit.maxRetries": 0, **changes})
+    config = declared({"wait": {"timeout_s": 1, "interval_ms": 1}, "rateLimit.maxRetries": 0, **changes})
     try:
         async with context_for(config, folder, {"ACME_URL": await servers.start(serve)}) as context:
             report = await examine(config, context)

@@ -125,7 +125,7 @@ async def test_an_MCP_server_that_does_not_start_is_a_ConfigError(tmp_path: Path
 
 
 async def test_rate_limits_apply_to_tools(tmp_path: Path) -> None:
-    limited = TEXT + "limits: {search: {rps: 20, burst: 1}}\n"
+    limited = TEXT + "limits: {search: {rps: 5, burst: 1}}\n"
     async with opened(read(limited, tmp_path), tmp_path) as provider:
         started = time.perf_counter()
         with recording() as calls:

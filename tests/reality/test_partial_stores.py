@@ -31,7 +31,7 @@ def dropping(stub: MemoryStub, text: str) -> MemoryStub:
     return stub
 
 
-@pytest.mark.parametrize("waits", [SHORT, WAITING.replace("timeout_s: 3", "timeout_s: 0.1")])
+@pytest.mark.parametrize("waits", [SHORT, WAITING.replace("timeout_s: 3", "timeout_s: 1")])
 async def test_a_service_that_finds_only_some_sample_memories_is_noted_with_counts(
     world_on: WorldOn, waits: str
 ) -> None:

@@ -49,7 +49,7 @@ async def test_J1_a_full_disk_stops_the_run_and_a_resume_completes_it(world_of: 
     async with Reader.open(world.workspace / "checkpoints/j1") as reader:
         counts = await reader.counts()
     assert counts[Phase.INGEST, "ok"] > 0
-    assert counts[Phase.SEARCH, "ok"] > 20
+    assert counts[Phase.SEARCH, "ok"] > 5
     assert f"{sum(counts.values())} phases are stored" in stderr
     outcome = await world.resume("j1")
     assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.MEASURED: 240})
