@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from bench.journal.rows import CorpusRow, JournaledPhase, RunState
+from bench.journal.rows import CorpusKind, CorpusRow, JournaledPhase, RunState
 from bench.model import Call, Phase, State, Usage, Verdict
 from bench.patterns import pattern
 from bench.untyped_values import Json
@@ -310,11 +310,12 @@ class CorpusRecord:
     @property
     def times_us(self) -> dict[str, int]:
         """Return the times of the last attempt; times with the same name in several rows are added."""
-        times: dict[str, int] = {}
-        for row in self.last:
-            for name, value in row.times_us.items():
-                times[name] = times.get(name, 0) + value
-        return times
+        return _summed(self.last)
+
+    @property
+    def sending_us(self) -> dict[str, int]:
+        """Return the times of the adds of the last attempt, and of the provider's ``finish``, with their parts."""
+        return _summed(row for row in self.last if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED))
 
     @property
     def is_reused(self) -> bool:
@@ -324,6 +325,13 @@ class CorpusRecord:
     def row(self, kind: str) -> CorpusRow | None:
         """Return the last row of this kind in the last attempt, or None if there is none."""
         return next((row for row in reversed(self.last) if row.kind == kind), None)
+
+
+def _summed(rows: Iterable[CorpusRow]) -> dict[str, int]:
+    times: Counter[str] = Counter()
+    for row in rows:
+        times.update(row.times_us)
+    return dict(times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,7 +113,10 @@ def _phase_entries() -> list[RegisteredMetric]:
             aliases = list(_ALIASES.get(name, ()))
             if phase == "search":
                 aliases.append(f"search_latency_{statistic}")
-            what = {"total": "search + answer time", "ingest": "ingest time of a corpus"}.get(phase, f"{phase} time")
+            what = {
+                "total": "search + answer time",
+                "ingest": "ingest time of a corpus (the sum of its adds)",
+            }.get(phase, f"{phase} time")
             entries.append(
                 _entry(
                     name,

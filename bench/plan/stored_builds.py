@@ -110,7 +110,7 @@ class BuildTotals:
             return
         self.n_begun += 1
         self.n_held += one.row(CorpusKind.CLEARED) is None
-        self.ingest_us += sum(attempt_us(row.times_us) or 0 for row in one.last if row.kind == CorpusKind.BATCH)
+        self.ingest_us += attempt_us(one.sending_us) or 0
         for spent in one.spent.values():
             self.calls += spent.calls
             self.tokens += spent.usage.input_tokens + spent.usage.output_tokens

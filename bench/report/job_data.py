@@ -30,6 +30,7 @@ from bench.journal.records import CorpusRecord as StoredCorpus
 from bench.journal.records import UsageTotals, Values
 from bench.metrics import FoldTable, item_metrics, open_metrics
 from bench.metrics.fold_input import CorpusFacts, EndState, FoldRow, JobFacts, Labels, labels_of
+from bench.metrics.latency import PARTS
 from bench.metrics.pricing import TOTAL_COSTS
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
@@ -388,8 +389,10 @@ async def job_facts(
 
 
 def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
-    times = stored.times_us
+    times, sending = stored.times_us, stored.sending_us
     named = {"ingest": times.get("ingest"), "searchable": times.get("searchable")}
+    if named["ingest"] is not None:
+        named |= {f"ingest.{part}": sending.get(part) for part in PARTS}
     failed, ingested = stored.row(CorpusKind.FAILED), stored.row(CorpusKind.INGESTED)
     memories = ingested.data.get("memories") if ingested else None
     spent = [one for one in stored.spent.values() if one.calls]

@@ -1,4 +1,4 @@
-"""The latency of a built-in provider is its own CPU time, without other work of the process."""
+"""The latencies of a built-in provider are its own CPU time, without other work of the process."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 import anyio
 import pytest
 
-from bench.journal import Reader
+from bench.journal import CorpusKind, Reader
 from bench.journal.pages import sampled_times
 from bench.model import Phase
 from bench.plan.job_record import read_jobs
 from bench.providers.builtin.namespace_file import cpu_timed, cpu_timer
+from bench.report.fold import fold
 from tests.small_world import World
 
 Worlds = Callable[..., World]
@@ -74,3 +75,19 @@ async def test_the_times_of_a_built_in_search_add_up(world_of: Worlds) -> None:
             for times in rows:
                 assert times["network"] == times["limiter"] == 0
                 assert times["provider"] >= 0 and times["total"] <= times["queue"] + times["provider"]
+
+
+async def test_the_ingest_of_a_built_in_takes_its_processor_time_at_any_concurrency(world_of: Worlds) -> None:
+    world = world_of(corpora=6, items=6)
+    names = ("ingest_latency_mean", "ingest_latency_mean.queue")
+    await world.run(providers="bm25", answering_model="none", run_id="r", concurrency=6, metrics=names)
+    async with Reader.open(world.workspace / "checkpoints/r") as reader:
+        (record,) = read_jobs(reader.meta.extra)
+        rows = [row for corpus in [one async for one in reader.corpora(record.build)] for row in corpus.last]
+        (job,) = (await fold(reader)).jobs
+    adds = [row.times_us for row in rows if row.kind == CorpusKind.BATCH]
+    latency, queue = (job.metrics[name].value for name in names)
+    assert latency is not None and queue is not None
+    assert latency * 6_000 == pytest.approx(sum(add["provider"] for add in adds))
+    assert queue * 6_000 == pytest.approx(sum(add["queue"] for add in adds))
+    assert all(add["provider"] + add["queue"] <= add["total"] + 1 and add["queue"] > 0 for add in adds)

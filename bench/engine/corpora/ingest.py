@@ -148,6 +148,8 @@ class IngestPass:
         last = finished.value or Ingested()
         self._collect(last)
         times = {"ingest": monotonic_us() - began}
+        if isinstance(self.lane.provider, Finishes):
+            times |= finished.times_us
         memories = self.anonymized.memories
         tokens = full_context_tokens(memories, dated=self.lane.plan.unit != "session")
         data = {**returned(last), "memories": len(memories), "tokens": tokens, "sha256": self.anonymized.sha256}

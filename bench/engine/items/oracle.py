@@ -59,6 +59,7 @@ class Oracle:
     ) -> None:
         return None
 
+    @cpu_timed
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 

@@ -48,6 +48,7 @@ class BuiltInProvider(ABC):
     async def __aexit__(self, *exc: object) -> None:
         await self.stores.__aexit__(*exc)
 
+    @cpu_timed
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Store the memories. A stored memory with the same id is replaced, and keeps its position in the order."""
         async with self.stores.open(space.namespace) as store:

@@ -1,6 +1,6 @@
 """Store the memories of a built-in provider in one SQLite file per namespace.
 
-``cpu_timer`` measures the processor time that a built-in provider needs for a search.
+``cpu_timer`` measures the processor time that a built-in provider needs for an add or a search.
 
 Example::
 
@@ -168,7 +168,7 @@ class NamespaceFile:
     full_text: bool
     users: int = 0
     turn: Lock = field(default_factory=Lock)
-    """allows one query at a time, so that ``clock`` measures only that query"""
+    """allows one query or add at a time, so that ``clock`` measures only that one"""
     clock: Callable[[], int] = time.perf_counter_ns
     """reads the processor time of the connection's thread, in nanoseconds"""
 
@@ -211,7 +211,9 @@ class NamespaceFile:
                 raw.executemany(SQL["put_words"], texts)
             raw.commit()
 
-        await self._run_together(write)
+        async with self.turn:
+            with thread_cpu_timed(self.clock):
+                await self._run_together(write)
 
     async def match(self, expression: str, limit: int) -> list[StoredMemory]:
         """Return at most ``limit`` memories that match an FTS5 expression, best BM25 score first.

@@ -14,6 +14,7 @@ class NoMemory(BuiltInProvider):
 
     keeps_store = False
 
+    @cpu_timed
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Accept the memories without storing them."""
         return Ingested(ids={memory.id: () for memory in memories})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench.model import Hit, Ingested, Memory, Query, Space
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.namespace_file import NamespaceFile, StoredMemory
+from bench.providers.builtin.namespace_file import NamespaceFile, StoredMemory, cpu_timed
 from bench.providers.embedding import normalized, question_vector, required_embedder
 from bench.providers.protocol import ProviderContext
 
@@ -34,6 +34,7 @@ class Vector(BuiltInProvider):
         self._embedder = required_embedder(config, context.embedder)
         self._read: dict[str, list[tuple[StoredMemory, array[float]]]] = {}
 
+    @cpu_timed
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Embed the memories, and store them with their vectors."""
         vectors = await self._embedder.embed([memory.content for memory in memories], kind="document")
