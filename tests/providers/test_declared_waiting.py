@@ -176,6 +176,27 @@ async def test_clear_looks_for_what_a_lost_setup_created() -> None:
         assert play.service.calls() == ["GET /agents"], "what is not there is cleared"
 
 
+async def test_a_404_means_that_the_looked_up_object_does_not_exist_yet() -> None:
+    lookup = {"method": "GET", "path": "/agents/${runTag}"}
+    answers = {f"GET /agents/{NS}": (404, {}), "POST /agents": {"id": "a7"}}
+    async with playing({"setup": [{**AGENT, "existing": lookup}], **OF_AGENT}, answers) as play:
+        assert isinstance(play.provider, Prepares)
+        assert await play.provider.prepare(SPACE) == {"agent": "a7"}
+        assert play.service.calls() == [f"GET /agents/{NS}", "POST /agents"]
+
+
+@pytest.mark.parametrize("ok", [[], [404]])
+async def test_a_404_of_a_list_is_an_error_that_names_the_remedy(ok: list[int]) -> None:
+    changes = {"setup": [{**AGENT, "existing": {**LISTED, "treat_as_ok": ok}}], **OF_AGENT}
+    async with playing(changes, {"GET /agents": (404, {}), "POST /agents": {"id": "a7"}}) as play:
+        assert isinstance(play.provider, Prepares)
+        if ok:
+            assert await play.provider.prepare(SPACE) == {"agent": "a7"}
+            return
+        with pytest.raises(MappingError, match=r"setup\.agent\.existing: GET /agents -> 404.*treat_as_ok: \[404\]"):
+            await play.provider.prepare(SPACE)
+
+
 async def test_clear_repeats_an_idempotent_setup_to_learn_what_to_clear() -> None:
     changes = {"setup": [{**AGENT, "idempotent": True}], **OF_AGENT}
     answers = {"POST /agents": {"id": "a7"}, "DELETE /agents/a7": {}, "GET /agents/a7": (404, {})}

@@ -261,7 +261,7 @@ class Existing(RequestSection):
     """A lookup of the object that a call creates, so that an interrupted call does not create the object twice."""
 
     results: str | None = None
-    """path of the list of candidates; unset: the response itself is the only candidate"""
+    """path of the list of candidates; unset: the response itself is the only candidate, and 404 means there is none"""
     match: dict[str, object] = Field(default_factory=dict)
     """path in a candidate -> required value"""
     page: PageSection | None = None

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from bench.config.provider.config import ProviderConfig
 
 
+MISSING = 404
+"""status of a response about an object that does not exist"""
 SAMPLE_TEXT = "How long is a vector?"
 
 
@@ -39,29 +41,39 @@ class ExistingProbe:
     results: ResponsePath | None
     match: tuple[tuple[Path, Node], ...]
     paging: Paging
+    missing_ok: bool
+    """True if a 404 means that nothing exists yet; for a list, the config must state this by ``treat_as_ok``"""
 
     @classmethod
     def compile(cls, connection: ProviderConnection, existing: Existing, key: str) -> ExistingProbe:
         """Compile an ``existing`` lookup. ``key`` is the path of the lookup in the config, for error messages."""
         return cls(
-            connection.call(key, existing, traffic="status", check_kind="change"),
+            connection.call(key, existing, traffic="status", ok=(MISSING,), check_kind="change"),
             ResponsePath.at(f"{key}.results", existing.results) if existing.results else None,
             tuple((compile_path(path), connection.compiler.tree(value)) for path, value in existing.match.items()),
             Paging.compile(existing.page, f"{key}.page"),
+            existing.results is None or MISSING in existing.treat_as_ok,
         )
 
     async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
         """Return the response and the element in it that matches.
 
-        Return None if no element matches, or if the response has a status in ``treat_as_ok``.
+        Return None if no element matches, if the looked-up object is missing (404), or if the response has a status in
+        ``treat_as_ok``.
 
         Raises:
-            MappingError: no element matches, but the list has more pages than were read.
+            MappingError: no element matches, but the list has more pages than were read; or the list is missing.
         """
         seen = 0
         extra: tuple[tuple[str, str], ...] = ()
         for _ in range(self.paging.max_pages):
             answer = await self.call.send(values, extra)
+            if answer.status == MISSING and not self.missing_ok:
+                raise answer.error(
+                    self.call.key,
+                    f"{answer.response.request} -> {MISSING}: correct its path; if {MISSING} means that nothing exists "
+                    f"yet, add treat_as_ok: [{MISSING}]",
+                )
             if not answer.ok:
                 return None
             if self.results is None:
