@@ -10,7 +10,7 @@ Example::
     hide_secrets("postgresql://me:hunter22@db:5432/bench")     # postgresql://me:[redacted]@db:5432/bench
     is_secret("PINECONE_API_KEY")                       # True: its value is not shown at all
 
-The process environment takes precedence over the ``.env`` of the workspace.
+The process environment takes precedence over the ``.env`` of the workspace. A blank variable counts as unset.
 
 If two addresses differ only in their password, `hide_secrets` returns the same text for both.
 """
@@ -83,7 +83,9 @@ class Environment:
             if env_file is not None:
                 raise ConfigError(f"no such file: {env_file}", hint="name an existing file with --env-file")
             return cls(values=dict(os.environ))
-        return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
+        named = read_dotenv(path)
+        set_here = {name: value for name, value in os.environ.items() if stripped(value) or name not in named}
+        return cls(values={**named, **set_here}, dotenv=path)
 
     def dry_run(self) -> DryRunEnvironment:
         """Return the same environment for a dry run, in which variables may be missing."""

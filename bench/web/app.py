@@ -218,10 +218,10 @@ async def serve_until_signal(settings: Settings, on_open: Callable[[OpenSite], N
 
 def redact_secrets(environment: Environment) -> None:
     """Redact the value of each variable whose name contains a word such as KEY, if the value is not short."""
-    every = Environment(values={**environment.values, **os.environ})
-    for value in every.values_of(lambda name: any(word in name.upper() for word in SECRET_WORDS)):
-        if len(value) >= SHORTEST:
-            redactor.learn(value)
+    for known in (environment, Environment(values=os.environ)):
+        for value in known.values_of(lambda name: any(word in name.upper() for word in SECRET_WORDS)):
+            if len(value) >= SHORTEST:
+                redactor.learn(value)
 
 
 def _secret(settings: Settings) -> ServiceToken | None:

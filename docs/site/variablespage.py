@@ -12,8 +12,8 @@ from docs.site.markdown import code, page, table
 LEAD = """\
 `bench` reads variables from the environment of the process, then from `.env` of the workspace. `--env-file` names a
 file to read instead of `.env`. A config contains only the names of variables with secrets, never the secrets. Instead
-of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contains the value. The exceptions are in
-[Variables of the process only](#variables-of-the-process-only)."""
+of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contains the value. A blank value counts as
+unset. The exceptions are in [Variables of the process only](#variables-of-the-process-only)."""
 
 OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE": "container image of the run, set when the image is built; part of receipts",

@@ -168,8 +168,13 @@ def test_a_rate_limit_sets_a_minimum_time_and_unknown_prices_are_named(
     assert ", plus calls without a known price: openai/nobody-knows.answering\n" in shown
 
 
-def test_plan_names_unset_variables_and_prints_no_secret(bench: Bench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("exported", [None, ""])
+def test_plan_names_unset_variables_and_prints_no_secret(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exported: str | None
+) -> None:
     (tmp_path / ".env").write_text("ZEP_API_KEY=z-quite-a-secret-word\n")
+    if exported is not None:
+        monkeypatch.setenv("ZEP_API_KEY", exported)
     done = bench("plan", "--providers", "zep", "mem0", "--limit", "2")
     assert "note: bench run needs variables that are not set: MEM0_API_KEY\n" in done.stdout
     assert "z-quite-a-secret-word" not in done.stdout + done.stderr

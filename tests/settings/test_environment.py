@@ -43,10 +43,13 @@ def test_process_variables_override_dotenv(tmp_path: Path, monkeypatch: pytest.M
     assert "BENCH_T_TWO" not in os.environ
 
 
-def test_an_empty_process_variable_hides_the_one_of_dotenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("blank", ["", " ", "\ufeff"])
+def test_a_blank_process_variable_does_not_hide_the_one_of_dotenv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blank: str
+) -> None:
     (tmp_path / ".env").write_text("BENCH_T_ONE=file\n", encoding="utf-8")
-    monkeypatch.setenv("BENCH_T_ONE", "")
-    assert Environment.load(tmp_path).get("BENCH_T_ONE") is None
+    monkeypatch.setenv("BENCH_T_ONE", blank)
+    assert Environment.load(tmp_path).get("BENCH_T_ONE") == "file"
 
 
 def test_without_dotenv_only_process_variables_are_used(tmp_path: Path) -> None:

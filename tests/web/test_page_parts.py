@@ -259,6 +259,7 @@ def test_values_of_secret_variables_are_redacted_but_not_file_names(monkeypatch:
 
     monkeypatch.setenv("OTHER_PASSWORD", "hunter-two-and-more")
     monkeypatch.setenv("SHORT_KEY", "abc")
+    monkeypatch.setenv("X_API_KEY", "")
     values = {"X_API_KEY": "value-of-the-api-key", "Y_KEY_FILE": "/run/place-of-the-key", "PLAIN": "plain-old-value"}
     redact_secrets(Environment(values=values))
     for secret in ("hunter-two-and-more", "value-of-the-api-key"):
