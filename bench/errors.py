@@ -348,13 +348,13 @@ class Unsupported(CallError):
 
 
 class PluginFault(CallError):
-    """A method of an adapter returned a value that the provider protocol does not allow.
+    """An adapter or model plug-in raised an error, or returned a value that its protocol does not allow.
 
-    The message has the expected type.
+    If the value is wrong, the message has the expected type.
     """
 
     kind = "plugin"
-    default_hint = "fix the adapter (see bench.providers.protocol.Provider), then start a new run"
+    default_hint = "fix the plug-in (an adapter: see bench.providers.protocol.Provider), then start a new run"
 
 
 class EvaluatorFailed(CallError):

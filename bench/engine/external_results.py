@@ -41,7 +41,7 @@ from bench.engine.progress import Progress
 from bench.engine.run_context import CallOwner, RunContext, RunScope
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.engine.stopping import StopControl
-from bench.errors import DataError, NoAnswer
+from bench.errors import DataError, EvaluatorFailed, NoAnswer
 from bench.http import Http
 from bench.journal import Event, Journal, RunState
 from bench.model import Completion, Hit, Item, Memory, Phase
@@ -302,6 +302,7 @@ class ExternalScoring:
         done = await self.lane.run.attempt(
             lambda: evaluate_item(self.lane, job, ready, item, 1, search, answer, [], known_replies=replies),
             CallOwner(job.key, item.corpus),
+            plugin_fault=EvaluatorFailed,
         )
         key = item_key(job.key, Phase.EVALUATE, item)
         if done.value is not None:

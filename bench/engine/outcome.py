@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.engine.stopping import Stop
-from bench.errors import BenchError, CallError, raise_site
+from bench.errors import BenchError, CallError, EvaluatorFailed, PluginFault, raise_site
 from bench.events import redact
 from bench.fast_dataclass import dataclass as value_dataclass
 from bench.journal import Reader, RunState
@@ -31,8 +31,6 @@ SIGNALLED = 128
 STOPPED_EXIT = 3
 INVALID_EXIT = 4
 LONGEST_HINT = 500
-PLUGIN = "plugin"
-"""error kind for errors of plug-in code"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +46,10 @@ class Failure:
     stops_lane: bool = False
 
     @classmethod
-    def of(cls, error: Exception) -> Failure:
+    def of(cls, error: Exception, plugin_fault: type[CallError] = PluginFault) -> Failure:
         """Convert an exception to a failure; secrets in its texts are redacted.
 
-        An exception that is neither a `BenchError` nor a timeout gets the kind ``plugin``.
+        An exception that is neither a `BenchError` nor a timeout gets the kind and the hint of ``plugin_fault``.
         """
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
@@ -62,7 +60,11 @@ class Failure:
             )
         if isinstance(error, TimeoutError):
             return cls(kind="timeout", message=redact(str(error)) or "the time limit of the item has passed")
-        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raise_site(error)}"))
+        return cls(
+            kind=plugin_fault.kind,
+            message=redact(f"{type(error).__name__}: {error}{raise_site(error)}"),
+            hint=plugin_fault.default_hint,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,8 @@ class JobOutcome:
     states: Mapping[State, int]
     failed: bool = False
     """True if an item failed in any epoch, so that a resume tries it again"""
+    error_kinds: frozenset[str] = frozenset()
+    """error kinds of the failed items"""
     invalid: str | None = None
     """the reason why the scores of the job must not be used; None for a valid job"""
     skipped: str | None = None
@@ -113,12 +117,19 @@ class Outcome:
 
     @property
     def resume(self) -> str | None:
-        """Return the command that continues the run; None when nothing is left to do."""
+        """Return the command that continues the run; None when nothing is left to do.
+
+        If all failures are those of evaluators or metrics, the command is a rescore, because a resume would be refused
+        after their code is fixed.
+        """
         if self.rescore:
             return self.rescore
-        failed = any(job.failed for job in self.jobs)
-        unfinished = any(job.pending for job in self.jobs)
-        return f"bench run --resume {self.run_id}" if failed or unfinished else None
+        if any(job.pending for job in self.jobs):
+            return f"bench run --resume {self.run_id}"
+        if not any(job.failed for job in self.jobs):
+            return None
+        kinds = {kind for job in self.jobs for kind in job.error_kinds}
+        return f"bench {'rescore' if kinds == {EvaluatorFailed.kind} else 'run --resume'} {self.run_id}"
 
 
 async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure]) -> tuple[JobOutcome, ...]:
@@ -150,6 +161,8 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
                     else "",
                 )
                 refused = stopped.get(job.key)
+                failed = any(repeats.get(state) for state in FAILED_STATES)
+                errors = await reader.error_counts(job.key) if failed else ()
                 found.append(
                     JobOutcome(
                         job=job,
@@ -157,7 +170,8 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
                         provider=lane.provider.label,
                         planned=planned,
                         states=states,
-                        failed=any(repeats.get(state) for state in FAILED_STATES),
+                        failed=failed,
+                        error_kinds=frozenset(error.kind for error in errors),
                         invalid="; ".join(reasons) or None,
                         skipped=lane.skipped,
                         stopped=None if refused is None else refused.message,

@@ -25,10 +25,10 @@ import anyio
 
 from bench.engine.budget import Budget
 from bench.engine.corpora.isolation import Ownership
-from bench.engine.outcome import PLUGIN, Failure
+from bench.engine.outcome import Failure
 from bench.engine.progress import Progress
 from bench.engine.stopping import StopControl, monotonic_us
-from bench.errors import JournalError, MappingError, Unavailable, raise_site
+from bench.errors import CallError, JournalError, MappingError, PluginFault, Unavailable, raise_site
 from bench.events import log
 from bench.fast_dataclass import dataclass as value_dataclass
 from bench.http import Http, recording
@@ -150,13 +150,18 @@ class RunContext:
         return done
 
     async def attempt(
-        self, act: Callable[[], Awaitable[T]], call_owner: CallOwner, *, measures_work: bool = True
+        self,
+        act: Callable[[], Awaitable[T]],
+        call_owner: CallOwner,
+        *,
+        measures_work: bool = True,
+        plugin_fault: type[CallError] = PluginFault,
     ) -> Attempt[T]:
         """Run an action; return its value or failure, its times and its calls.
 
         If the action is canceled, its calls are written to the journal for ``call_owner``. ``measures_work`` is True if
-        the action runs a provider, so that CPU time of a built-in provider counts as provider time. Only this method of
-        the engine catches every exception.
+        the action runs a provider, so that CPU time of a built-in provider counts as provider time. ``plugin_fault`` is
+        the kind of error for exceptions of plug-in code. Only this method of the engine catches every exception.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
         work = cpu_timer() if measures_work else None
@@ -173,8 +178,8 @@ class RunContext:
                 raise
             except Exception as error:
                 ended = True
-                failure = Failure.of(error)
-                if failure.kind == PLUGIN:
+                failure = Failure.of(error, plugin_fault)
+                if failure.kind == plugin_fault.kind:
                     self._log_plugin_error(failure, error)
                 else:
                     log().info("failed", kind=failure.kind, error=failure.message)

@@ -211,3 +211,48 @@ def test_a_partial_run_is_marked_partial_once(bench: Bench, tmp_path: Path, stat
 
     anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values={"q": 1.0})], state=RunState(state)))
     assert message in bench("results", "r").stdout
+
+
+PLUGIN = """from bench.model import Verdict
+
+
+class Broken:
+    name, definition, unit = "broken", "broken/1", None
+
+    async def evaluate(self, item, answer, hits, judge):
+        return Verdict(evaluator="mine", value=float(item.letter == answer), correct=True)
+
+    def score(self, row):
+        return row.letter
+"""
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        "evaluation: {method: custom, customEvaluator: ./mine.py:Broken}\nmetrics: [accuracy]",
+        "evaluation: {method: none}\nmetrics: [mrr, {name: own, method: custom, evaluator: ./mine.py:Broken}]",
+    ],
+)
+def test_items_that_failed_in_an_evaluator_or_metric_are_scored_again_after_its_code_is_fixed(
+    bench: Bench, tmp_path: Path, plugin: str
+) -> None:
+    folder = tmp_path / "configs/benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "b.yaml").write_text(
+        'name: b\nversion: "1"\ndata: {type: local, path: ./b.jsonl}\n'
+        f"schema: {{itemId: id, question: q, answer: a, context: {{field: c, type: string}}}}\n{plugin}\n"
+    )
+    (folder / "b.jsonl").write_text('{"id": "1", "q": "q", "a": "a", "c": "c"}\n')
+    code = folder / "mine.py"
+    code.write_text(PLUGIN)
+    flags = ("--benchmarks", "b", "--providers", "bm25", "--answering-model", "builtin/extractive", "--run-id", "r")
+    failed = bench("run", *flags, check=4)
+    assert "next: bench rescore r\n" in failed.stderr and "--resume" not in failed.stderr
+    (item,) = losses(bench)["items"]
+    assert item["error"]["kind"] == "evaluator" and "AttributeError: " in item["error"]["message"]
+    code.write_text(PLUGIN.replace("item.letter", "item.question").replace("row.letter", "0.5"))
+    assert "--resume" not in bench("rescore", "r").stderr
+    assert bench("failures", "r").stderr == ""
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert (job["valid"], job["error_kinds"]) == (True, {})

@@ -94,7 +94,8 @@ async def run(tmp_path: Path) -> RunContext:
 def test_each_exception_maps_to_one_kind_of_failure(error: Exception, kind: str, message: str, stops: bool) -> None:
     failure = Failure.of(error)
     assert (failure.kind, failure.message, failure.stops_lane) == (kind, message, stops)
-    assert failure.hint == (error.hint if isinstance(error, BenchError) else AuthError("deep").hint if stops else "")
+    known = {"plugin": PluginFault.default_hint, "auth": AuthError.default_hint}
+    assert failure.hint == (error.hint if isinstance(error, BenchError) else known.get(kind, ""))
 
 
 async def test_a_successful_attempt_has_its_value_and_time(run: RunContext) -> None:
@@ -124,6 +125,9 @@ async def test_a_bug_in_a_plugin_is_reported_with_file_and_function(run: RunCont
     assert done.outcome == "plugin"
     assert done.message.startswith("ZeroDivisionError: once more (test_run_context.py:")
     assert done.message.endswith(", in act)")
+    done = await run.attempt(act, OWNER, plugin_fault=EvaluatorFailed)
+    assert done.failure is not None
+    assert (done.failure.kind, done.failure.hint) == ("evaluator", EvaluatorFailed.default_hint)
 
 
 @pytest.mark.parametrize("error", [JournalError("torn"), DiskFull("full")])

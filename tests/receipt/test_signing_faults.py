@@ -165,8 +165,9 @@ async def test_a_job_whose_receipt_would_not_verify_is_refused_and_the_others_ar
     output = ring.workspace / "out"
     made = await sign_run(run, ring.signing_key("receipt"), SigningRequest(output=output, environment=Environment()))
     assert ([one.provider for one in made.receipts], made.exit_code) == (["random"], 4)
-    ((code, message),) = [(one.code, one.message) for one in made.refused]
-    assert code == "score_mismatch" and "accuracy is 0.0, but the row gives 1.0" in message
+    (refused,) = made.refused
+    assert refused.code == "score_mismatch" and "accuracy is 0.0, but the row gives 1.0" in refused.message
+    assert "deleted" in refused.hint and "bench rescore" in refused.hint
     assert len(list(output.iterdir())) == 2, "no file of the refused job is left"
 
 

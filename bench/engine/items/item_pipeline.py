@@ -26,6 +26,7 @@ from bench.engine.items.search import search_item
 from bench.engine.open_lane import OpenLane, ReadyCorpus
 from bench.engine.outcome import Failure
 from bench.engine.run_context import Attempt, CallOwner
+from bench.errors import EvaluatorFailed, PluginFault
 from bench.events import bind
 from bench.fast_dataclass import dataclass
 from bench.model import Call, Item, Phase
@@ -178,7 +179,10 @@ class ItemEpoch:
         with bind(phase=phase):
             timed = act if self.deadline is None else partial(_run_before, self.deadline, act)
             call_owner = CallOwner(owner, self.item.corpus, self.ready.space.attempt)
-            return await self.lane.run.attempt(timed, call_owner, measures_work=phase is Phase.SEARCH)
+            fault = EvaluatorFailed if phase is Phase.EVALUATE else PluginFault
+            return await self.lane.run.attempt(
+                timed, call_owner, measures_work=phase is Phase.SEARCH, plugin_fault=fault
+            )
 
     # ---- the journal
 

@@ -291,4 +291,9 @@ def _verify_own(path: Path, key: SigningKey) -> None:
     if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")
         path.unlink()
-        raise VerificationError(str(bad.code), f"the receipt does not verify: {bad.detail}", where=str(path))
+        raise VerificationError(
+            str(bad.code),
+            f"the receipt does not verify: {bad.detail}",
+            where=str(path),
+            hint="the receipt was deleted; compute the scores again with: bench rescore RUN_ID",
+        )
