@@ -17,6 +17,7 @@ from bench.config.benchmark.sections import MetricEntry
 from bench.config.file import display_path
 from bench.config.template import iso_utc
 from bench.datasets.dataset import Dataset
+from bench.datasets.memories import evidence_level
 from bench.datasets.selection import Selection
 from bench.metrics.answers.choices import choice_index
 from bench.model import Item
@@ -25,6 +26,7 @@ from bench.model import Item
 def describe(dataset: Dataset) -> dict[str, object]:
     """Return the JSON object that ``bench describe B --json`` prints."""
     config, counts = dataset.config, dataset.counts
+    level = evidence_level(config, unit=config.unit, turn_evidence=dataset.turn_evidence)
     return {
         "name": config.name,
         "version": config.version,
@@ -42,7 +44,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
         "turns": counts.turns,
         "memories": counts.memories,
         "abstention": counts.abstention,
-        "with_evidence": counts.session_evidence,
+        "with_evidence": counts.scored[level],
         "question_types": dict(counts.question_types),
         "groups": dataset.groups,
         "flags": {flag: counts.flags[flag] for flag in sorted(counts.flags) if counts.flags[flag]},

@@ -21,7 +21,7 @@ from bench.config.jsontext import TreePath
 from bench.datasets.corpus_builder import TURN_BLANK, BuiltCorpus, build_corpus
 from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.item_texts import ItemTexts, history_key
-from bench.datasets.memories import memories, memory_texts, without_blank_turns
+from bench.datasets.memories import LEVELS, gold_ids, memories, memory_texts, without_blank_turns
 from bench.datasets.parser import ParsedRow, RowParser
 from bench.datasets.rows.data_file import ContentDigest, OutOfRange
 from bench.datasets.rows.index import IdTable, RowIndex
@@ -55,6 +55,8 @@ class DatasetCounts:
     """number of items whose evidence names turns"""
     session_evidence: int = 0
     """number of items whose evidence names sessions"""
+    scored: Counter[str] = field(default_factory=Counter)
+    """level of evidence (turn, session or text) -> number of items with evidence that counts in retrieval metrics"""
     abstention: int = 0
     """number of items that cannot be answered, so that a refusal is right"""
     evidence_turns: int = 0
@@ -469,6 +471,8 @@ def count_corpus(
         counts.abstention += item.abstention
         counts.turn_evidence += bool(item.evidence.turns)
         counts.session_evidence += bool(item.evidence.sessions)
+        for level in LEVELS:
+            counts.scored[level] += bool(gold_ids(item, level, score_retrieval=config.abstention.score_retrieval))
         counts.evidence_turns += len(item.evidence.turns)
     quoting = [item for item in items if item.evidence.texts and not item.abstention]
     whole = "\n".join(map(_without_space, memory_texts(memories(config, built.corpus)))) if quoting else ""

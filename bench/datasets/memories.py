@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 from bench.config.benchmark.config import BenchmarkConfig
 from bench.config.benchmark.file import session_names
@@ -269,6 +269,7 @@ def memory_texts(rendered: Sequence[RenderedMemory]) -> list[str]:
 
 
 Level = Literal["turn", "session", "text"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) -> Level:

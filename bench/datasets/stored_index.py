@@ -154,7 +154,7 @@ def _parts(found: DatasetIndex) -> Iterator[tuple[str, _Part]]:
 
 def _read(head: dict[str, object], file: BinaryIO) -> DatasetIndex:
     counts = dict(head["counts"])  # type: ignore[call-overload]
-    counts |= {name: Counter(counts[name]) for name in ("question_types", "flags")}
+    counts |= {name: Counter(counts[name]) for name in ("question_types", "flags", "scored")}
     found = DatasetIndex(counts=DatasetCounts(**counts))
     for name, value in head["plain"].items():  # type: ignore[attr-defined]
         setattr(

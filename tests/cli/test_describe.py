@@ -32,6 +32,13 @@ def test_describe_prints_the_same_values_as_text_and_json_and_omits_empty_ones(b
     assert empty and not any(f"\n{key} " in shown for key in empty)
 
 
+def test_describe_counts_the_same_questions_with_evidence_as_a_run(bench: Bench) -> None:
+    bench("run", "demo", "bm25", "--answering-model", "none", "--run-id", "r")
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    found = json.loads(bench("describe", "demo", "--json").stdout)["with_evidence"]
+    assert found == job["metrics"]["mrr"]["n"] == 143
+
+
 @pytest.mark.parametrize(
     ("name", "key", "value"),
     [
