@@ -6,7 +6,7 @@ import hot_path
 
 
 def test_no_part_of_the_program_exceeds_its_budget_of_calls_per_item() -> None:
-    """Use the smallest of three counts, because the number of rows per journal write depends on the load."""
+    """Use the smallest of three counts, because responses that arrive together save iterations of the event loop."""
     counts: list[dict[str, float]] = []
     while len(counts) < 3 and (not counts or hot_path.over_budget(counts[-1])):
         counts.append(hot_path.per_item(10, 30))
