@@ -114,7 +114,8 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None) -> None:
     """Send events to stderr, and to ``log_file`` if it is given. Call this once per process.
 
-    Stderr gets warnings and errors. With ``verbose`` it gets all events, and with ``quiet`` only errors.
+    Stderr gets warnings and errors, and with ``quiet`` only errors. With ``verbose`` it gets all events of bench, and
+    those of libraries from level ``info``.
 
     Raises:
         UsageError: the folder of ``log_file`` does not exist.
@@ -133,7 +134,8 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
     console.setFormatter(_formatter(renderer if verbose else _without_traceback(renderer)))
     close()
     _attach(console)
-    logging.getLogger().setLevel(logging.DEBUG if verbose else logging.INFO)
+    logging.getLogger().setLevel(logging.INFO)
+    logging.getLogger(NAME).setLevel(logging.DEBUG if verbose else logging.NOTSET)
     if log_file is not None:
         _attach(_rotating_handler(log_file))
 

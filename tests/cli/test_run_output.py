@@ -57,6 +57,12 @@ def test_a_run_of_some_phases_prints_the_command_that_resumes_it(bench: Bench) -
     assert ended[-2].startswith("next: bench explore r  (") and ended[-1].startswith("next: bench failures r  (")
 
 
+def test_verbose_prints_events_of_bench_and_no_debug_lines_of_libraries(bench: Bench) -> None:
+    shown = bench("run", "-v", "--providers", "bm25", "--limit", "1", "--run-id", "r").stderr
+    assert "run_started" in shown
+    assert "aiosqlite" not in shown and "asyncio" not in shown
+
+
 def test_quiet_prints_only_the_results(bench: Bench) -> None:
     done = bench(*RUN, "-q")
     assert done.stderr == ""
