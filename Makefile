@@ -50,7 +50,7 @@ servers: $(VENV)/.installed-test
 	$(BIN)/python -m tests.contract.servers install
 
 # Real memory systems on the demo, each installed, started, measured and stopped; ends with a table.
-SYSTEMS ?= chroma pgvector mem0-oss
+SYSTEMS ?= chroma pgvector mem0-library
 BENCHMARKS ?= demo
 fleet: $(VENV)/.installed-test
 	$(BIN)/python -m perf.fleet $(SYSTEMS) --benchmarks $(BENCHMARKS) $(if $(WORKSPACE),--workspace $(WORKSPACE))

@@ -1,4 +1,4 @@
-"""Run real memory systems, one after the other: ``make fleet SYSTEMS="chroma pgvector mem0-oss"``.
+"""Run real memory systems, one after the other: ``make fleet SYSTEMS="chroma pgvector mem0-library"``.
 
 Each system is installed with a pinned version into its own environment below ``.servers`` (or MEMORYBENCH_SERVERS),
 started on its own port of 127.0.0.1, checked by ``bench doctor``, measured by ``bench run``, and stopped by its pid.
@@ -291,11 +291,11 @@ def measure(names: Sequence[str], benchmarks: Sequence[str], workspace: Path) ->
 def main(arguments: Sequence[str]) -> int:
     """Print the table; return 1 if a system was not measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("systems", nargs="*", default=["chroma", "pgvector", "mem0-oss"])
+    parser.add_argument("systems", nargs="*", default=["chroma", "pgvector", "mem0-library"])
     parser.add_argument("--benchmarks", nargs="+", default=["demo"])
     parser.add_argument("--workspace", type=Path, default=None, help="keeps the runs; without it they are deleted")
     given = parser.parse_args(arguments)
-    wanted = list(dict.fromkeys(given.systems or ["chroma", "pgvector", "mem0-oss"]))
+    wanted = list(dict.fromkeys(given.systems or ["chroma", "pgvector", "mem0-library"]))
     unknown = [name for name in wanted if name not in SYSTEMS | ALIASES]
     if unknown:
         print(f"error: no system {', '.join(unknown)}; known: {', '.join((*SYSTEMS, *ALIASES))}", file=sys.stderr)
