@@ -55,7 +55,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "progress": (
         ("bench/engine/progress", "bench/engine/pending_items", "bench/engine/work_queue", "bench/engine/stopping"),
         75),
-    "journal hand-over": (("bench/journal",), 67),
+    "journal hand-over": (("bench/journal",), 68),
     "phase records": (
         ("bench/engine", "bench/http/call_log", "bench/events", "bench/model", "bench/datasets", "bench/plan",
          "dataclasses", "functools", "<string>"), 718),
