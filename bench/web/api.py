@@ -262,8 +262,8 @@ async def draw(request: web.Request) -> web.Response:
 
 
 async def label(request: web.Request) -> web.Response:
-    await put_labels(request.app[SITE], request.match_info["run_id"], await _body(request))
-    return await review(request)
+    changed = await put_labels(request.app[SITE], request.match_info["run_id"], await _body(request))
+    return json_response({**await review_of_query(request), "changed": changed})
 
 
 async def _body(request: web.Request) -> Mapping[str, object]:

@@ -362,6 +362,41 @@ def test_human_labels_correct_the_score_and_measure_the_judge_error(answered: St
     assert json.loads(bench("status", "r", "--json").stdout)["state"] == "complete"
 
 
+def test_labels_that_differ_from_those_of_the_run_are_refused_and_replaced_only_on_request(
+    answered: Stub, bench: Bench
+) -> None:
+    bench("review", "r", "--n", "8")
+    fill_in_labels(lambda n: n % 2 == 0)
+    ids = {cells[3]: cells[0] for cells in (line.split("\t") for line in Path("review.tsv").read_text().splitlines())}
+    refused = bench("review", "r", "--n", "8", check=2).stderr
+    assert "review.tsv has 8 labels that run r does not have" in refused
+    load = ("review", "r", "--labels", "review.tsv")
+    bench(*load)
+    before = bench("review", "r", "--json").stdout
+    other = [int(number) for number in ids if number.isdigit()][:3]
+    fill_in_labels(lambda n: (n % 2 == 0) is not (n in other))
+    refused = bench(*load, check=2).stderr
+    assert "3 labels differ from the labels of run r" in refused and "--replace" in refused
+    assert all(ids[str(number)] in refused for number in other)
+    assert not any(one in refused for number, one in ids.items() if number.isdigit() and int(number) not in other)
+    assert bench("review", "r", "--json").stdout == before
+    assert "8 labels are in the journal of run r, 3 of them replace another label" in bench(*load, "--replace").stderr
+    assert bench("review", "r", "--json").stdout != before
+    assert "replace" not in bench(*load).stderr, "the same labels again"
+    bench("review", "r", "--replace", check=2)
+
+
+def test_a_file_with_two_labels_for_one_answer_is_refused(answered: Stub, bench: Bench) -> None:
+    bench("review", "r", "--n", "8")
+    fill_in_labels(lambda n: n % 2 == 0)
+    sheet = Path("review.tsv")
+    row = sheet.read_text().splitlines()[1]
+    words, label = row.rsplit("\t", 1)
+    sheet.write_text(sheet.read_text() + f"{words}\t{'wrong' if label == 'right' else 'right'}\n")
+    refused = bench("review", "r", "--labels", "review.tsv", check=2).stderr
+    assert "review.tsv:10: " in refused and f"{row[:12]} is right and wrong" in refused
+
+
 def test_all_judges_share_one_sample_and_each_output_shows_the_same_error(
     answered: Stub, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

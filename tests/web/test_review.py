@@ -132,6 +132,8 @@ async def test_the_review_api_draws_and_labels_and_rejects_invalid_values(worksp
         assert (await api(visit, "labels", {name: 1}))[0] == 400
         status, found = await api(visit, "labels", {name: False})
         assert status == 200 and found["labelled"] == 1 and found["entry"]["id"] != name
+        assert found["changed"] == (await api(visit, "labels", {name: False}))[1]["changed"] == []
+        assert (await api(visit, "labels", {name: True}))[1]["changed"] == [name]
     async with visiting(workspace) as visit:
         status, text = await visit.get("/runs/r1/review")
         assert status == 404 and "label answers with: bench serve" in text

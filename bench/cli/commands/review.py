@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import whole_number
+from bench.cli.flags import Toggle, whole_number
 from bench.cli.global_flags import current
 from bench.errors import DataError, UsageError
 from bench.journal import Reader
@@ -36,6 +36,7 @@ def review(
     n: Annotated[int | None, Parameter(converter=whole_number)] = None,
     output: Path = Path("review.tsv"),
     labels: Path | None = None,
+    replace: Toggle = False,
     provider: str | None = None,
     seed: int = 0,
 ) -> int:
@@ -52,6 +53,9 @@ def review(
         The TSV file to write, without provider names and verdicts.
     labels
         The file with right or wrong in its last column. Rows without a label are left out.
+    replace
+        Use the labels of the file where they differ from the labels of the run. Without --replace, such a file is
+        refused.
     provider
         Only this provider's jobs.
     seed
@@ -60,6 +64,8 @@ def review(
     folder = find_run(current.get().workspace, run_id)
     if n is not None and labels is not None:
         raise UsageError("--n and --labels exclude each other", hint="give one of them")
+    if replace and labels is None:
+        raise UsageError("--replace needs --labels", hint="name the file with the new labels")
     if n is not None:
         drawn = anyio.run(_draw_answers, folder, n, seed, provider, output)
         console.line(str(output))
@@ -68,13 +74,21 @@ def review(
         console.note(f"or label in the browser: bench serve, then /runs/{run_id}/review")
         return 0
     if labels is not None:
-        count = anyio.run(_read_labels, folder, labels)
-        console.note(f"{counted(count, 'label(|s) (is|are)')} in the journal of run {run_id}")
+        count, changed = anyio.run(_read_labels, folder, labels, replace)
+        console.note(
+            f"{counted(count, 'label(|s) (is|are)')} in the journal of run {run_id}"
+            + (f", {counted(changed, 'of them (replaces|replace) another label')}" if changed else "")
+        )
     found = anyio.run(_read_reviews, folder, provider)
     if not found:
         raise UsageError(
             f"run {run_id} has no labels", hint=f"draw answers to label with: bench review {run_id} --n 50"
         )
+    _show(found)
+    return 0
+
+
+def _show(found: Sequence[tuple[JobRecord, Review]]) -> None:
     if current.get().json:
         jobs = [{"benchmark": one.benchmark, "provider": one.provider, **each.to_json()} for one, each in found]
         console.json_value({"kind": "human_review", "version": 1, "jobs": jobs})
@@ -86,17 +100,20 @@ def review(
                 for one, each in found
             ]
         )
-    return 0
 
 
 async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
     """Draw answers for people to label, write them to a TSV file, and return a text with the number of answers.
 
     Labels that exist already are also written to the file.
+
+    Raises:
+        UsageError: the file exists and has labels that the run does not have.
     """
     await draw_sheet(folder, n=n, seed=seed, provider=provider)
     async with Reader.open(folder) as reader:
         sheet = await read_sheet(reader, provider)
+        _refuse_unread_labels(output, sheet.labels, folder.name)
         rows = [
             {**await texts_to_label(reader, entry), "label": SHOWN.get(sheet.labels.get(entry.id), "")}
             for entry in sheet.entries.values()
@@ -116,33 +133,79 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
     )
 
 
-async def _read_labels(folder: Path, path: Path) -> int:
-    """Write the labels in a TSV file to the journal, and return the number of labels.
+def _refuse_unread_labels(path: Path, labels: Mapping[str, bool], run_id: str) -> None:
+    try:
+        head, *rows = _cells(path)
+    except (OSError, ValueError, csv.Error):
+        return  # no file, or not a file with labels
+    if tuple(head) == HEAD and (unread := sum(_is_unread(row, labels) for row in rows)):
+        raise UsageError(
+            f"{path} has {counted(unread, 'label(|s)')} that run {run_id} does not have",
+            hint=f"read the labels with: bench review {run_id} --labels {path}; or write another file with --output",
+        )
+
+
+def _is_unread(row: Sequence[str], labels: Mapping[str, bool]) -> bool:
+    """Return True if a row of a label file has a label that is not in ``labels``."""
+    label = row[-1].strip().lower() if row else ""
+    return label in RIGHT | WRONG and labels.get(row[0]) is not (label in RIGHT)
+
+
+def _cells(path: Path) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
+
+
+async def _read_labels(folder: Path, path: Path, replace: bool) -> tuple[int, int]:
+    """Write the labels in a TSV file to the journal; return the number of labels, and how many replace another label.
 
     Raises:
-        DataError: the header is wrong, an id is unknown, or a label is neither right nor wrong.
-        UsageError: the file cannot be read.
+        DataError: the header is wrong, an id is unknown, a label is neither right nor wrong, or an answer has two
+            labels.
+        UsageError: the file cannot be read. Or labels differ from the labels of the run, and ``replace`` is False.
     """
     try:
-        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
+        lines = _cells(path)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="name the file with your labels") from error
     async with Reader.open(folder) as reader:
         await reader.refuse_held()
-        known = set((await read_sheet(reader)).entries)
+        sheet = await read_sheet(reader)
     if not lines or tuple(lines[0]) != HEAD:
         raise DataError(
             f"the header line must be {' '.join(HEAD)}",
             where=f"{path}:1",
             hint="keep the header line of the file",
         )
-    found = [_parse_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
-    given = [one for one in found if one is not None]
-    await record_labels(folder, given)
-    return len(given)
+    given: dict[str, bool] = {}
+    for at, row in enumerate(lines[1:], 2):
+        found = _parse_label(row, sheet.entries, f"{path}:{at}") if any(row) else None
+        if found is None:
+            continue
+        answer_id, right = found
+        if given.setdefault(answer_id, right) is not right:
+            raise DataError(
+                f"{answer_id} is right and wrong in the same file",
+                where=f"{path}:{at}",
+                hint="keep one row for each answer",
+            )
+    changed = sheet.changed_by(given)
+    if changed and not replace:
+        sides = [(right, [name for name in changed if given[name] is right]) for right in (True, False)]
+        listed = (
+            f"{SHOWN[right]} in the file, {SHOWN[not right]} in the run: {', '.join(names)}"
+            for right, names in sides
+            if names
+        )
+        raise UsageError(
+            f"{path}: {counted(len(changed), '(label differs|labels differ)')} from the labels of run {folder.name}; "
+            + "; ".join(listed),
+            hint="to use the labels of the file for these answers, repeat the command with --replace",
+        )
+    await record_labels(folder, given.items())
+    return len(given), len(changed)
 
 
-def _parse_label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
+def _parse_label(row: Sequence[str], known: Container[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
         cells, columns = counted(len(row), "cell(|s)"), len(HEAD)
         raise DataError(

@@ -46,6 +46,10 @@ class ReviewSheet:
         """The number of answers that have a label."""
         return sum(name in self.labels for name in self.entries)
 
+    def changed_by(self, given: Mapping[str, bool]) -> list[str]:
+        """Return the ids of answers whose label differs from their label in ``given``."""
+        return [name for name, right in given.items() if self.labels.get(name, right) is not right]
+
     def pending(self, after: str | None = None) -> SheetEntry | None:
         """Return the next entry without a label; None if every entry has a label.
 

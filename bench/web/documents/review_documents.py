@@ -43,8 +43,10 @@ async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> 
         await draw_sheet(folder, n=count, seed=_whole("seed", seed, 0))
 
 
-async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> None:
-    """Write labels to the journal. ``labels`` is id of an answer in the review -> True if the answer is right.
+async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> list[str]:
+    """Write labels to the journal, and return the ids of the answers that had another label.
+
+    ``labels`` is id of an answer in the review -> True if the answer is right.
 
     Raises:
         RequestRefused: a label is not a boolean, or an answer is not in the sample.
@@ -64,6 +66,7 @@ async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> N
                     400, "usage", f'"{name}" is not the id of an answer in this review', "load the review again"
                 )
         await record_labels(folder, given.items())
+        return sheet.changed_by(given)
 
 
 def _whole(name: str, value: object, least: int) -> int:
