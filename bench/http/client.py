@@ -286,13 +286,16 @@ def _read(state: CallState, response: Response) -> ReportedUsage | None:
     """Return the usage that ``request.read`` finds in a successful response.
 
     Raises:
-        AttemptFailed: the status is not a success, or ``request.read`` found an error in the body.
+        AttemptFailed: the status is not a success, or ``request.read`` found an error in the body. It has the usage
+            that the response reports.
     """
     request, status = state.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
         text = response.headers.get("Retry-After")
         wait_s = None if text is None else parse_wait_s(text, now=server_time(response.headers))
-        raise classify.failure_of_status(state.endpoint, response, repeatable=request.repeatable, wait_s=wait_s)
+        failed = classify.failure_of_status(state.endpoint, response, repeatable=request.repeatable, wait_s=wait_s)
+        failed.reported = request.read_failed(response) if request.read_failed is not None else None
+        raise failed
     try:
         reported = request.read(response) if request.read is not None else None
     except CallError as error:

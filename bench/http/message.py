@@ -1,4 +1,4 @@
-"""The classes `Request` and `Response`, and the usage and cost that a successful response reports.
+"""The classes `Request` and `Response`, and the usage and cost that a response reports.
 
 Example::
 
@@ -33,7 +33,7 @@ class FormField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedUsage:
-    """Model, token usage and price that a response with a successful status reports, for the call log."""
+    """Model, token usage and price that a response reports, for the call log."""
 
     model: str | None = None
     usage: Usage | None = None
@@ -63,6 +63,8 @@ class Request:
     read: Callable[[Response], ReportedUsage | None] | None = field(default=None, kw_only=True)
     """called with each successful response; returns the usage, and returns or raises a CallError if the body reports an
     error. Unavailable and RateLimited are retried."""
+    read_failed: Callable[[Response], ReportedUsage | None] | None = field(default=None, kw_only=True)
+    """called with each response whose status is not a success; returns the usage that it reports all the same"""
     tokens: int = field(default=0, kw_only=True)
     """number of tokens that the request needs from a limit of tokens per minute"""
     key: str = field(default="", kw_only=True)

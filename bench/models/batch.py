@@ -319,6 +319,7 @@ def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt
         failed = AttemptFailed(Unavailable(f"{endpoint.name}: the batch ended before this call was made"), repeat=True)
     elif not 200 <= outcome.status < 300:
         failed = failure_of_status(endpoint, response, repeatable=True, wait_s=None)
+        reported = request.read_failed(response) if request.read_failed is not None else None
     else:
         try:
             reported = request.read(response) if request.read is not None else None

@@ -23,10 +23,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Protocol
 
 from bench.config.model import merge_body
-from bench.errors import AuthError, CallError, Rejected
+from bench.errors import AuthError, CallError, MappingError, Rejected
 from bench.http import Endpoint, ReportedUsage, Request, Response
 from bench.json_reply import ReplySchema
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
@@ -34,7 +35,7 @@ from bench.models import usage as usages
 from bench.models.dialect import Dialect, ModelFeatures, Reply, body_error, is_filter_refusal
 from bench.models.names import Target
 from bench.models.reply import BATCHED, PROMPT_CACHED, UNSENT, strip_reasoning
-from bench.models.streams import AFTER_FINISH, is_stream, read_events
+from bench.models.streams import AFTER_FINISH, is_stream, read_events, usage_events
 from bench.tokens import count_tokens, fewest_tokens
 
 REFUSALS = ("-> 400", "-> 422", "the answer contains an error")
@@ -155,6 +156,7 @@ class ChatModel:
             tokens=sent + sent_prompt.max_tokens,
             key=str(prompt.epoch),
             read=lambda response: self._read(response, text, result),
+            read_failed=partial(failed_usage, target, self._price, batch=self._batch),
         )
         response = await self._http.call(self._endpoint, request)
         assert result.reply is not None, "call returns only after read"
@@ -183,11 +185,11 @@ class ChatModel:
         )
 
     def _read(self, response: Response, prompt: str, result: _CallResult) -> ReportedUsage:
-        body = self._body(response)
         try:
+            body = self._body(response)
             reply = result.reply = self._dialect.read_chat(body)
         except CallError as error:
-            return unusable_reply(self._target, self._price, body, error, batch=self._batch)
+            return unusable_reply(self._target, self._price, response, error, batch=self._batch)
         dialect, result.late = self._target.dialect, isinstance(body, Mapping) and AFTER_FINISH in body
         used = result.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
         result.unreadable = used.estimated and usages.is_usage_unreadable(dialect, body)
@@ -243,17 +245,27 @@ def call_price(
     return price(target.name, used, returned=returned, when=datetime.now(UTC), batch=batch)
 
 
-def unusable_reply(
-    target: Target, price: Price | None, body: object, error: CallError, *, batch: bool = False
-) -> ReportedUsage:
-    """Return the error of a response that cannot be used, with the usage and price if the response reports a usage."""
+def failed_usage(
+    target: Target, price: Price | None, response: Response, *, batch: bool = False
+) -> ReportedUsage | None:
+    """Return the usage and price of a failed call; None if its response reports no usage."""
+    try:
+        body = usage_events(response.text) if is_stream(response) else response.json()
+    except MappingError:
+        return None
     used = usages.normalise(target.dialect, body)
     if used.estimated:
-        return ReportedUsage(error=error)
+        return None
     named = body.get("model") if isinstance(body, Mapping) else None
     model = named if isinstance(named, str) and named else target.model
-    cost = call_price(target, price, used, returned=model, batch=batch)
-    return ReportedUsage(model=model, usage=used, cost_usd=cost, error=error)
+    return ReportedUsage(model=model, usage=used, cost_usd=call_price(target, price, used, returned=model, batch=batch))
+
+
+def unusable_reply(
+    target: Target, price: Price | None, response: Response, error: CallError, *, batch: bool = False
+) -> ReportedUsage:
+    """Return the error of a response that cannot be used, with the usage and price if the response reports a usage."""
+    return replace(failed_usage(target, price, response, batch=batch) or ReportedUsage(), error=error)
 
 
 def without_refused_feature(features: ModelFeatures, refusal: str) -> ModelFeatures | None:

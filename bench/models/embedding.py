@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import anyio
@@ -21,7 +22,7 @@ from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, ReportedUsage, Request, Response
 from bench.models import usage as usages
-from bench.models.chat import SEEN_SHARE, Price, call_price, unusable_reply
+from bench.models.chat import SEEN_SHARE, Price, call_price, failed_usage, unusable_reply
 from bench.models.dialect import Dialect
 from bench.models.names import Target
 from bench.tokens import count_tokens, fewest_tokens
@@ -188,11 +189,11 @@ class RemoteEmbedder(CachingEmbedder):
         vectors: list[tuple[float, ...]] = []
 
         def read(response: Response) -> ReportedUsage:
-            body = response.json()
             try:
+                body = response.json()
                 vectors[:] = self._check_vectors(self._dialect.read_vectors(body), texts)
             except CallError as error:
-                return unusable_reply(target, self._price, body, error)
+                return unusable_reply(target, self._price, response, error)
             used = usages.normalise(target.dialect, body, prompt="".join(texts))
             self._embedded += len(texts)
             if not used.estimated and 0 < used.input_tokens < SEEN_SHARE * sum(map(fewest_tokens, texts)):
@@ -211,6 +212,7 @@ class RemoteEmbedder(CachingEmbedder):
             idempotent=True,
             tokens=sum(count_tokens(text) for text in texts),
             read=read,
+            read_failed=partial(failed_usage, target, self._price),
         )
         await self._http.call(self._endpoint, request)
         return vectors

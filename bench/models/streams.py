@@ -61,6 +61,25 @@ def read_events(text: str) -> tuple[list[object], bool]:
     return found, False
 
 
+def usage_events(text: str) -> Mapping[str, object]:
+    """Return the model and the token counts that the events of a stream report, also of a stream that is damaged.
+
+    A later count replaces an earlier one.
+    """
+    tree: dict[str, object] = {}
+    for line in _LINE_END.split(text):
+        try:
+            event = object_or_empty(json.loads(line.removeprefix("data:"))) if line.startswith("data:") else {}
+        except (ValueError, RecursionError):
+            continue
+        for part in (event, object_or_empty(event.get("message"))):
+            tree |= {"model": part["model"]} if part.get("model") else {}
+            for name in ("usage", "usageMetadata"):
+                if counts := object_or_empty(part.get(name)):
+                    tree[name] = {**object_or_empty(tree.get(name)), **counts}
+    return tree
+
+
 def _error_event(event: str) -> object:
     """Return the content of an ``error`` event as a JSON object with the key ``error``."""
     try:

@@ -178,7 +178,9 @@ def _line(name: str, outcome: dict[str, Any]) -> dict[str, Any]:
         return {"custom_id": name, "response": None, "error": {"code": "batch_expired", "message": "too late"}}
     kind = outcome["error"]["error"]["type"]
     status = {"invalid_request_error": 400, "overloaded_error": 503}[kind]
-    return {"custom_id": name, "response": {"status_code": status, "body": {"error": {"message": kind}}}, "error": None}
+    usage = {"usage": {"prompt_tokens": 100, "completion_tokens": 0, "total_tokens": 100}} if status == 400 else {}
+    tree = {"error": {"message": kind}, **usage}
+    return {"custom_id": name, "response": {"status_code": status, "body": tree}, "error": None}
 
 
 def _jsonl(lines: Any) -> str:

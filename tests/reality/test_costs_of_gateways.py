@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,7 +69,40 @@ def error_in_choice(body: dict[str, Any]) -> Reply:
     return {"model": body["model"], "choices": [choice], "usage": LOST}
 
 
-@pytest.mark.parametrize(("unusable", "failed"), [(error_in_choice, 0), (lost, 1)])
+def server_error(body: dict[str, Any]) -> Reply:
+    return 500, {"error": {"message": "try later"}, "usage": LOST}
+
+
+def refused_request(body: dict[str, Any]) -> Reply:
+    return 400, {"error": {"message": "too bad"}, "usage": LOST}
+
+
+def filtered_prompt(body: dict[str, Any]) -> Reply:
+    return 400, {"error": {"message": "no", "code": "content_filter"}, "usage": LOST}
+
+
+def cut_stream(body: dict[str, Any]) -> Reply:
+    event = {"model": "m1", "choices": [{"index": 0, "delta": {"content": "ha"}}], "usage": LOST}
+    return f'data: {json.dumps(event)}\n\ndata: {{"choices": [{{'.encode()
+
+
+def error_in_stream(body: dict[str, Any]) -> Reply:
+    event = {"model": "m1", "choices": [{"index": 0, "delta": {"content": "ha"}}], "usage": LOST}
+    return f'data: {json.dumps(event)}\n\ndata: {{"error": {{"code": 502}}}}\n\n'.encode()
+
+
+@pytest.mark.parametrize(
+    ("unusable", "failed"),
+    [
+        (error_in_choice, 0),
+        (lost, 1),
+        (server_error, 0),
+        (refused_request, 1),
+        (filtered_prompt, 0),
+        (cut_stream, 0),
+        (error_in_stream, 0),
+    ],
+)
 def test_a_response_without_a_usable_reply_costs_what_it_reports(
     bench: Bench, results: Results, tmp_path: Path, unusable: Callable[[dict[str, Any]], Reply], failed: int
 ) -> None:
@@ -79,8 +113,8 @@ def test_a_response_without_a_usable_reply_costs_what_it_reports(
         bench(*RUN, "--run-id", "r", "--concurrency", "1", "--max-error-rate", "1", "--metrics", "cost_total")
     (job,) = results("r")["jobs"]
     assert job["metrics"]["cost_total"]["n_failed"] == failed
-    assert job["metrics"]["cost_total"]["value"] == pytest.approx(2 + (4 - failed) * 0.0022)
-    assert float(job["usage"]["answering"]["cost_usd"]) == pytest.approx(2 + (4 - failed) * 0.0022)
+    assert job["metrics"]["cost_total"]["value"] == pytest.approx(2 + (len(stub.asked) - 1) * 0.0022)
+    assert float(job["usage"]["answering"]["cost_usd"]) == pytest.approx(2 + (len(stub.asked) - 1) * 0.0022)
 
 
 def test_the_budget_counts_responses_without_a_usable_reply(bench: Bench, tmp_path: Path) -> None:

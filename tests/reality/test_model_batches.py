@@ -188,6 +188,8 @@ async def test_a_rejected_call_in_a_batch_fails_only_its_item(world_with: Made, 
     failed = [row for row in await rows(world, "b") if row["error"]]
     assert [(row["item_id"], row["error"]["kind"]) for row in failed] == [("c0q3", "rejected")]
     assert outcome.exit_code in (0, 4)
+    reported = 100 if dialect == "openai" else 0
+    assert float(outcome.cost_usd) == pytest.approx((2 * (ITEMS - 1) * (1000 * 2 + 10 * 10) + reported * 2) / 1e6 / 2)
 
 
 async def test_batch_needs_a_model_with_a_batch_endpoint_and_no_item_timeout(world_with: Made) -> None:

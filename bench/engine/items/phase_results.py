@@ -232,7 +232,9 @@ class AnswerResult:
 
     def billed(self, calls: Sequence[Call]) -> AnswerResult:
         """Return a copy with the cost of all calls of the answer, including failed attempts that the vendor bills."""
-        return replace(self, reply=replace(self.reply, cost_usd=total_usd(calls))) if calls[1:] else self
+        if not calls or (not calls[1:] and calls[0].outcome == OK):
+            return self
+        return replace(self, reply=replace(self.reply, cost_usd=total_usd(calls)))
 
     @property
     def untimed(self) -> bool:
