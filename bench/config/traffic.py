@@ -27,7 +27,7 @@ class ErrorRule(ConfigModel):
     """A rule that makes a 2xx response an error."""
 
     path: str
-    """path of the value to test. A missing value matches only the test exists: false"""
+    """path of the value to test. A missing value matches only ``exists: false``"""
     equals: object = None
     """error when the value equals this"""
     not_equals: object = None

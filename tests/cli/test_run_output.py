@@ -136,7 +136,11 @@ def test_fork_retry_and_rescore_of_an_unknown_run_name_the_run(bench: Bench, nam
     [
         (("--from", "evaluate", "--answer-prompt", "x"), "--answer-prompt would change answers", "use --from answer"),
         (("--from", "evaluate", "--context-budget", "9"), "--context-budget would change answers", "use --from answer"),
-        (("--from", "answer", "--cluster", "local:2"), "a fork cannot run in several processes", "remove --cluster"),
+        (
+            ("--from", "answer", "--cluster", "local:2"),
+            "a fork of a run cannot use several processes",
+            "remove --cluster",
+        ),
     ],
 )
 def test_fork_rejects_flags_that_would_change_stored_results(

@@ -182,7 +182,7 @@ def test_with_joins_rows_of_another_file_by_key(workspace: Workspace) -> None:
     dataset = opened(workspace, [{**ROW, "wants": ["d3", "d1"]}], **changes)
     assert contents(dataset) == ["Rye.", "Tea."]
     expected = refusal(workspace, [{**ROW, "wants": ["d9"]}], **changes)
-    assert 'data.with.docs: no row of docs.jsonl has the key "d9" (row 0)' in expected
+    assert 'data.with.docs: no row of docs.jsonl has "d9" as its key (row 0)' in expected
     changes = joined(workspace, {"key": "s", "by": "wants", "many": True, "where": {"s": {"above": 0}}})
     dataset = opened(workspace, [{**ROW, "wants": 2}], **changes)
     assert contents(dataset) == ["Rye."]

@@ -258,7 +258,7 @@ def fork(
         text = f"--{wrong.replace('_', '-')} would change answers, but --from evaluate keeps them"
         raise UsageError(text, hint="use --from answer")
     if spread := {"cluster", "workers"}.intersection(found):
-        raise UsageError("a fork cannot run in several processes", hint=f"remove --{spread.pop()}")
+        raise UsageError("a fork of a run cannot use several processes", hint=f"remove --{spread.pop()}")
 
     async def planned() -> tuple[Plan, RunScope]:
         plan, scope = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)

@@ -29,7 +29,7 @@ class AddResponse(ConfigModel):
     """The paths to read from the response of an add call."""
 
     ids: str | None = None
-    """path of one or several ids of background tasks, whose status ``wait`` requests"""
+    """path of the ids of background tasks; the calls of ``wait`` ask for the status of these tasks"""
     id_map: IdMap | None = None
     """map from the service's ids to the ids of the memories sent"""
     text: bool = False
@@ -75,7 +75,8 @@ class IdForm(ConfigModel):
     """One way to find the memory of a hit."""
 
     field: str | None = None
-    """path in a hit to its memory ids, or to the texts that tag_prefix, pattern or captured reads"""
+    """path in a hit to its memory ids. With ``tag_prefix``, ``pattern`` or ``captured``: path to the texts from
+    which that key reads the ids"""
     metadata: str | None = None
     """key of the hit's metadata that holds the memory id"""
     tag_prefix: str | None = None
@@ -129,7 +130,7 @@ class SearchResponse(ConfigModel):
     score: ScoreSection = ScoreSection()
     """path and meaning of the score"""
     chunks_field: str | None = None
-    """path in a hit of the chunks that matched. In an answer prompt, the chunks replace the text of the hit"""
+    """path to the chunks that matched, inside a hit. In an answer prompt, the chunks replace the text of the hit"""
     id_field: str | None = None
     """short form of id_from with one field"""
     id_from: Literal["none"] | list[IdForm] | None = None

@@ -391,7 +391,7 @@ class CapabilitiesConfig(ConfigModel):
     max_query_chars: PositiveInt | None = None
     """maximum characters of a query; a longer question is cut at the end of a word, and the result is flagged"""
     max_tokens: PositiveInt | None = None
-    """token limit of a search whose API has no k; bench then cuts the hits to k"""
+    """token limit that the API of a search takes instead of a number of hits. ``bench`` keeps the first k hits"""
 
     def declared(self) -> frozenset[str]:
         """Return the names of the optional operations that the file declares as supported."""

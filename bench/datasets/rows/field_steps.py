@@ -200,7 +200,7 @@ class JoinedRows(AddedField):
             if one is None:
                 raise self._fail(
                     place,
-                    f'no row of {name} has the key "{text}"',
+                    f'no row of {name} has "{text}" as its key',
                     f'correct the value at "by" in this row, or add a row with this key to {name}',
                 )
             found.append(one)
@@ -229,7 +229,9 @@ class JoinedRows(AddedField):
         text = scalar_text(value)
         if text is None:
             raise self._fail(
-                place, 'the value of "by" is a list or map; expected a text or a number', 'correct the path of "by"'
+                place,
+                'the path "by" leads to a list or map; expected a text or a number',
+                "correct the path",
             )
         return text
 
