@@ -259,8 +259,9 @@ class Found:
 
     hits: tuple[Hit, ...] = ()
     requested: int = 0
+    """number of hits that the search asked for; 0 in the result of a plug-in = the k of the query"""
     returned: int = 0
-    """number of hits in the response, before the list is cut to k"""
+    """number of hits in the response, before the list is cut to k; in the result of a plug-in at least the hits"""
     unmapped: int = 0
     ids_available: bool = True
     """false: hits of this provider cannot be mapped to memories, so retrieval metrics do not apply"""

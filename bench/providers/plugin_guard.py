@@ -72,20 +72,20 @@ async def _reported_version(reporter: Callable[[], object]) -> str:
 def guard_methods(provider: Provider, config: ProviderConfig) -> None:
     """Wrap the four main methods of a provider, to check their results.
 
-    If the provider limits k or the length of a question, each query is reduced to these limits.
+    If the provider limits k or the length of a question, each query is reduced to these limits. If a result lacks
+    ``requested`` or ``returned``, it gets the k of the query and the number of its hits.
     """
     for name, wanted in RESULT_TYPES.items():
         guarded = GuardedMethod(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, guarded)
-    capabilities = provider.capabilities
-    if capabilities.max_k is None and capabilities.max_query_chars is None:
-        return
-    search = provider.search
+    capabilities, search = provider.capabilities, provider.search
 
     async def limited(space: Space, query: Query) -> Found:
         sent, flags = within_limits(query, capabilities)
         found = await search(space, sent)
-        return replace(found, requested=sent.k, flags=(*found.flags, *flags))
+        requested = min(found.requested or sent.k, sent.k)
+        returned = max(found.returned, len(found.hits))
+        return replace(found, requested=requested, returned=returned, flags=(*found.flags, *flags))
 
     setattr(provider, "search", limited)  # noqa: B010  a method of the Protocol
 
