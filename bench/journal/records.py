@@ -169,7 +169,7 @@ def cause_texts(errors: Iterable[tuple[str, str, str]]) -> dict[str, str]:
 
 def _without_names(text: str, named: Iterable[tuple[str, str]]) -> str:
     text = _GENERATED_NAME.sub("<id>", text)
-    for name, placeholder in sorted(named):
+    for name, placeholder in sorted(named, key=lambda one: (-len(one[0]), one)):  # an item id can contain the corpus id
         text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", placeholder, text)
     return text
 

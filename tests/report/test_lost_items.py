@@ -251,6 +251,19 @@ async def test_one_cause_is_one_line_although_its_messages_have_the_names_of_man
     assert job.commonest is not None and job.commonest.count == 20
 
 
+async def test_one_cause_is_one_line_although_item_ids_begin_with_the_corpus_id(tmp_path: Path) -> None:
+    lost = [
+        ItemData(
+            item=f"c{corpus}-q{at}", corpus=f"c{corpus}", state=State.ERROR, outcome="evaluator",
+            message=f"no verdict for item c{corpus}-q{at}",
+        )
+        for corpus in range(3)
+        for at in range(4)
+    ]  # fmt: skip
+    found = await losses(tmp_path, lost)
+    assert [(one.text, len(one.items)) for one in found.jobs[0].reasons] == [("no verdict for item <item>", 12)]
+
+
 async def test_a_run_without_losses_has_a_row_of_zeros(tmp_path: Path) -> None:
     (grid,) = losses_grids(await losses(tmp_path, [ItemData(item="q")]))
     assert grid.rows == (("p", "0"),)
