@@ -90,6 +90,13 @@ def guard_methods(provider: Provider, config: ProviderConfig) -> None:
     setattr(provider, "search", limited)  # noqa: B010  a method of the Protocol
 
 
+def error_text(error: Exception) -> str:
+    """Return the type and message of an error that plug-in code raised, and the line that raised it."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {redact(str(error))}{raise_site(error)}"
+
+
 @dataclass(frozen=True, slots=True)
 class AdapterErrors:
     """A context manager that converts an error of a plug-in to a ConfigError.
@@ -108,9 +115,8 @@ class AdapterErrors:
     ) -> None:
         if not isinstance(error, Exception) or isinstance(error, BenchError) or not is_plugin(self.config):
             return
-        text = f"{type(error).__name__}: {redact(str(error))}{raise_site(error)}"
         raise ConfigError(
-            f"adapter {self.config.adapter} {self.fault}: {text}",
+            f"adapter {self.config.adapter} {self.fault}: {error_text(error)}",
             where=self.config.place("adapter"),
             hint="fix the adapter; --traceback shows the full error",
         ) from error

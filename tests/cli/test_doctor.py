@@ -130,6 +130,28 @@ def test_doctor_prints_the_finished_checks_after_a_signal(
     assert "stopped by SIGINT; 2 checks were finished" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("method", "failed"),
+    [("async def ready(", "ready"), ("async def search(", "empty namespace"), ("async def clear(", "clear")],
+)
+def test_an_adapter_that_raises_fails_its_check_without_a_traceback(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, failed: str
+) -> None:
+    monkeypatch.setenv("SHELF_KEY", "k" * 12)
+    head, _, rest = SHELF.partition(method)
+    signature, _, body = rest.partition("\n")
+    broken = f'{head}{method}{signature}\n        raise ValueError("my index is broken")\n{body}'
+    World(workspace=tmp_path).write("configs/providers/shelf.py", broken)
+    World(workspace=tmp_path).write(
+        "configs/providers/shelf.yaml", "name: shelf\ntype: local\nadapter: ./shelf.py:Shelf\n"
+    )
+    done = bench("doctor", "shelf", "--json", check=4)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks[failed]["outcome"] == "fail"
+    assert checks[failed]["detail"].startswith("plugin: ValueError: my index is broken (shelf.py:")
+    assert "no secret shown" in checks and "Traceback" not in done.stderr and "bug in bench" not in done.stderr
+
+
 class OneRequestInFlight:
     """One request in flight."""
 

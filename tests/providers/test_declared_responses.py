@@ -21,7 +21,7 @@ from bench.errors import (
     Rejected,
     Unavailable,
 )
-from bench.model import Found, Hit
+from bench.model import Found, Hit, Memory
 from bench.providers import Lists
 from bench.providers.declarative.response import as_ids
 from bench.untyped_values import instant, number, whole_number
@@ -295,8 +295,6 @@ async def test_a_captured_map_maps_ids_of_the_service_to_memories() -> None:
         first = await play.add("a")
         assert first.ids == {"m0": ("u0",)}
         assert first.captures["episodes"] == {"u0": "m0"}
-        from bench.model import Memory
-
         await play.ingest(Memory(id="m1", content="b"))
         found = await play.search()
         assert found.hits[0].source_ids == ("m1", "m0")
@@ -327,6 +325,20 @@ async def test_id_from_that_maps_no_hit_is_a_MappingError_and_unmapped_hits_are_
         await hits(changes, {"text": "a", "id": "zz"})
     found = await search_result(changes, {"results": [{"text": "a", "id": "zz"}, {"text": "b", "id": "m0"}]})
     assert (found.unmapped, found.ids_available) == (1, True)
+
+
+async def test_hits_with_a_sent_id_that_no_rule_reads_are_a_MappingError_at_once() -> None:
+    changes: dict[str, object] = {f"{R}.id_from": [{"content_hash": True}]}
+    memory = Memory(id="m0123456789abcdef", content="a dog")
+    for found_id, fails in ((memory.id, True), ("mfedcba9876543210", False)):
+        answers: dict[str, object] = {"POST /search": {"results": [{"text": "A dog.", "id": found_id}]}}
+        async with playing(changes, answers) as play:
+            await play.ingest(memory)
+            if fails:
+                with pytest.raises(MappingError, match=r"search\.response\.id_from: no hit is mapped.*with field"):
+                    await play.search()
+            else:  # an id of another namespace: the check of the isolation reports it
+                assert (await play.search()).unmapped == 1
 
 
 async def test_before_ingest_an_unknown_hit_is_not_a_MappingError() -> None:

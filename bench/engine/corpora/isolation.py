@@ -170,7 +170,7 @@ class Sentinel:
             found += len(answer.hits)
         self.seen = (
             f"searches for its memories found {counted(found, 'hit(|s)')}, but none has their id or text "
-            "(a service that rewrites memories needs search.response.id_from)"
+            "(a service that rewrites memories needs search.response.id_from with ids; contentHash does not fit)"
             if found
             else NOTHING_FOUND
         )

@@ -137,7 +137,14 @@ class SourceMapper:
         is_expected = self.declared and known.ids and LOST not in known.captures
         if not (is_expected and hits) or any(hit.source_ids for hit in hits):
             return
-        if not any(_SENT.fullmatch(mark) for hit in hits for mark in hit.marks):
+        sent = {mark for hit in hits for mark in hit.marks if _SENT.fullmatch(mark)}
+        if sent and sent <= known.ids:
+            raise answer.error(
+                self.key,
+                f"no hit is mapped to a memory ({counted(len(hits), 'hit(|s)')}), although hits contain ids of sent "
+                "memories: read these ids with field or metadata",
+            )
+        if not sent:
             raise answer.error(
                 self.key, f"no hit has the id of a memory that was sent ({counted(len(hits), 'hit(|s)')})"
             )

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Literal
 
 import anyio
 
-from bench.errors import BenchError, CallError, MappingError, NotReady, Unavailable
+from bench.errors import BenchError, CallError, MappingError, NotReady, PluginFault, Unavailable
 from bench.events import redact
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
+from bench.providers.adapters import is_plugin
 from bench.providers.batching import batches, pieces, with_split_rule
 from bench.providers.namespaces import namespace
+from bench.providers.plugin_guard import error_text
 from bench.providers.protocol import Counts, Finishes, Prepares, Provider, merge_captures, merge_ingested
 from bench.visible_text import counted
 
@@ -178,6 +180,10 @@ class Examination:
             self._unreachable = f'not run, because of "{check.name}"' if is_unreachable(error) else ""
             self.refused = self.refused or is_refusal(error)
             hung = error.kind == TIMEOUT
+        except Exception as error:
+            if not is_plugin(self.config):
+                raise
+            outcome, detail = "fail", f"{PluginFault.kind}: {error_text(error)}"
         if outcome == "fail" and self.single and check.name == EMPTY:
             self.first.used = False
             self._unreachable = "not run: the only namespace of the service may contain memories, so it is not changed"
@@ -214,6 +220,10 @@ class Examination:
                 self.tell(redact(f"{scratch.space.namespace} was not cleared: {error}"))
                 if is_unreachable(error):
                     return
+            except Exception as error:
+                if not is_plugin(self.config):
+                    raise
+                self.tell(f"{scratch.space.namespace} was not cleared: {error_text(error)}")
 
     async def prepare(self, scratch: ScratchNamespace) -> None:
         """Set up a namespace, if the provider needs this."""
