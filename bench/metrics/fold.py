@@ -239,7 +239,7 @@ def _reason(metric: Measure, cell: FoldCell) -> str:
 def _corpora_measurement(metric: Measure, job: JobFacts, options: FoldOptions) -> Measurement:
     """Return the Measurement of a metric that has one value per corpus; its ``n`` is the number of corpora.
 
-    A cost includes the known part of the corpora whose cost is unknown.
+    If the cost of a corpus is known only in part, the known part is included.
     """
     values = [metric.score(corpus.row()) for corpus in job.corpora if not corpus.failed]
     known = [v for v in values if v is not None]

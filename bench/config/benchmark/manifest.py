@@ -49,8 +49,8 @@ class _Ingestion(ManifestPart):
     evidence_field: FieldPath | None = None
     """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
-    """format of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: ids that
-    end with numbers and ranges, such as x/1, 3-4 for x/1, x/3 and x/4; position: SESSION#N, N from 0"""
+    """format of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: one
+    text with numbers and ranges, such as "x/1, 3-4" for the ids x/1, x/3 and x/4; position: SESSION#N, N from 0"""
 
 
 class Simple(_Ingestion):

@@ -328,9 +328,7 @@ class CompiledCall:
                 form=self._form(scope),
             )
         except ValueMissing as missing:
-            raise MappingError(
-                f"{self.key}: {missing}", hint="correct the variable in the config, which has no value in this call"
-            ) from missing
+            raise MappingError(f"{self.key}: {missing}", hint="correct this path in the config") from missing
         if self.idempotency_header is not None:
             filled.headers[self.idempotency_header] = str(values.get("batchKey", ""))
         return filled
