@@ -306,22 +306,18 @@ class OpenLane:
         """
         if not self.provider.capabilities.clear or await self._report_borrowers(corpus_id):
             return
-        call_owner = CallOwner(self.key, corpus_id, space.attempt)
         clear = partial(self.provider.clear, space)
         if proves := self.checks_isolation and self.clear_checks_left > 0 and self.plan.provider.built_in is None:
             anonymized = self.anonymize(self.corpus(corpus_id))
             clear = partial(clear_provably, self.provider, space, anonymized, self.run.stopping.pause_for)
-        cleared = await self.run.attempt(clear, call_owner)
+        cleared = await self.run.attempt_and_journal(clear, CallOwner(self.key, corpus_id, space.attempt))
         self.clear_checks_left -= proves and cleared.failure is None
         if cleared.failure is not None:
-            self.run.journal_calls(cleared.calls, call_owner)
             text = f"{cleared.message}; clear the namespace again with: bench clean {self.run.run_id} --orphans --yes"
             self.report(Event(kind=NOT_CLEARED, scope=self.key, message=text, data={"corpus": corpus_id}))
             return
         data = {"removed": cleared.value}
-        row = self.corpus_row(
-            CorpusKind.CLEARED, corpus_id, space, data=data, times_us=cleared.times_us, calls=cleared.calls
-        )
+        row = self.corpus_row(CorpusKind.CLEARED, corpus_id, space, data=data, times_us=cleared.times_us)
         self.run.journal.append(row)
 
 

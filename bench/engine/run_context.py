@@ -141,13 +141,16 @@ class RunContext:
     """places in plug-in code for which a traceback was already logged"""
 
     async def attempt_and_journal(self, act: Callable[[], Awaitable[T]], call_owner: CallOwner) -> Attempt[T]:
-        """Run an action by `attempt`, and write the calls of the action to the journal.
+        """Run an action by `attempt`, and write each call of the action to the journal when the call ends.
 
-        Use this for calls that belong to no phase row.
+        Use this for calls that belong to no phase row. A kill during the action loses only the calls in flight.
         """
-        done = await self.attempt(act, call_owner)
-        self.journal_calls(done.calls, call_owner)
-        return done
+
+        def count(call: Call) -> None:
+            self.budget.spend(call)
+            self.journal_calls((call,), call_owner)
+
+        return await self.attempt(act, call_owner, on_call=count)
 
     async def attempt(
         self,
@@ -156,16 +159,18 @@ class RunContext:
         *,
         measures_work: bool = True,
         plugin_fault: type[CallError] = PluginFault,
+        on_call: Callable[[Call], None] | None = None,
     ) -> Attempt[T]:
         """Run an action; return its value or failure, its times and its calls.
 
         If the action is canceled, its calls are written to the journal for ``call_owner``. ``measures_work`` is True if
         the action runs a provider, so that CPU time of a built-in provider counts as provider time. ``plugin_fault`` is
-        the kind of error for exceptions of plug-in code. Only this method of the engine catches every exception.
+        the kind of error for exceptions of plug-in code. ``on_call`` is called with each call when it ends, in place of
+        both the budget and the journal. Only this method of the engine catches every exception.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
         work = cpu_timer() if measures_work else None
-        with recording(self.budget.spend) as calls:
+        with recording(on_call or self.budget.spend) as calls:
             try:
                 if work is None:
                     value = await act()
@@ -184,7 +189,7 @@ class RunContext:
                 else:
                     log().info("failed", kind=failure.kind, error=failure.message)
             finally:
-                if not ended:
+                if not ended and on_call is None:
                     self.journal_calls(calls, call_owner)
         times_us = _times(calls, monotonic_us() - began, None if work is None else work.us)
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))

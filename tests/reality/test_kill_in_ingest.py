@@ -153,3 +153,30 @@ async def test_a_batch_is_sent_only_after_its_intent_is_durable(world_on: WorldO
     assert (await world.run(providers="faulty", run_id="r")).exit_code == 0
     assert len(durable) == SESSIONS
     assert [number for number, intents in enumerate(durable, 1) if intents < number] == []
+
+
+async def test_the_searches_of_a_check_that_ended_before_a_kill_are_in_the_call_log(world_on: WorldOn) -> None:
+    ends = anyio.Event()
+
+    async def hangs(number: int, request: web.Request, body: dict[str, object]) -> None:
+        if number == 4 and not ends.is_set():
+            await ends.wait()
+            await anyio.sleep_forever()
+
+    def stop() -> None:
+        wait_for(lambda: stub.calls("search") >= 4, seconds=30)
+        kill(process)
+
+    stub = MemoryStub(answers={"search": hangs})
+    world = await world_on(stub, corpora=1, items=2, sessions=SESSIONS)
+    world.provider("faulty", base=PATIENT.replace(COUNTING, ""))
+    prices = {"faulty": {"add": 0.001, "search": 0.01}}
+    process = world.start(providers="faulty", run_id="k", cleanup="never", prices=prices)
+    await anyio.to_thread.run_sync(stop)
+    assert world.query("k", "select count(*) from call where endpoint = 'faulty.search'") == [(3,)]
+    ends.set()
+    outcome = await world.resume("k", cleanup="never")
+    searches = stub.calls("search") - 1
+    assert outcome.exit_code == 0 and Decimal(outcome.cost_usd) == SESSIONS * Decimal("0.001") + searches * Decimal(
+        "0.01"
+    )
