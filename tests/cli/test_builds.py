@@ -52,6 +52,9 @@ async def test_builds_list_shows_the_lanes_that_search_a_build_its_counts_and_it
     assert len(str(build["fingerprint"])) == 64
     for name in ("r1", str(build["fingerprint"])[:8]):
         assert await builds(bench, "show", name) == [build]
+    shown = (await in_thread(bench, "builds", "show", "r1")).stdout
+    cells = dict(line.split(maxsplit=1) for line in map(str.strip, shown.splitlines()) if " " in line)
+    assert (cells["searched_by"], cells["lent_to"]) == ("faulty@k1, faulty@k2", "-")
 
 
 async def test_ingest_us_is_the_network_and_provider_time_of_all_batches(world_on: WorldOn, bench: Bench) -> None:

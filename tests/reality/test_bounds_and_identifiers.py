@@ -41,7 +41,7 @@ async def test_a_bound_provider_is_marked_and_not_ranked_in_the_leaderboard(tmp_
         "not ranked, because they only show the limits of a memory system: oracle, full-context, random, no-memory"
     )
     (grid,) = board_grids(tables, view)
-    assert [row[0] for row in grid.rows][:3] == ["bm25", "vector", "oracle (bound)"]
+    assert [row[0] for row in grid.rows][:3] == ["bm25", "vector", "oracle (control)"]
     document: object = board_json(view, tables)
     assert isinstance(document, dict)
     assert [row["bound"] for row in document["tables"][0]["rows"]] == [False, False, True, True, True, True]

@@ -103,11 +103,14 @@ async def test_bounds_are_drawn_as_lines_and_not_ranked(workspace: Path) -> None
     async with visiting(workspace) as visit:
         html = await text_of(visit, "/leaderboard")
         (table,) = (await visit.document("/leaderboard"))["tables"]
+        run = await text_of(visit, "/runs/r1")
+    assert run.count('<span class="soft">(control)</span>') == 3 and 'id="read-control"' in run
     assert table["saying"][0].startswith(f"{LONG} leads on accuracy") and table["leaders"] == [
         f"r1:{LONG}", "r1:bm25",
     ]  # fmt: skip
     points = re.findall(r"<g><title>([^:]+):", html)
     assert points and not {"oracle", "no-memory", "random"} & set(points)
+    assert html.count('<span class="soft">(control)</span>') == 3 and 'id="read-control"' in html
     assert 'class="bound"' in html and "oracle 0.92" in html and "Compare the two" in html
     assert "bench compare" not in html
 

@@ -134,4 +134,6 @@ def _show_table(found: list[Build]) -> None:
 
 
 def _cell_text(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else "-" if value is None else str(value)
+    if isinstance(value, tuple):
+        return ", ".join(value) or "-"
+    return "-" if value is None else str(value)

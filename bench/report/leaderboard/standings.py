@@ -66,8 +66,8 @@ class RankedJob:
 
     @property
     def name(self) -> str:
-        """The provider's name; the name of a control is followed by ``(bound)``."""
-        return f"{self.job.provider} (bound)" if self.is_control else self.job.provider
+        """The provider's name; the name of a control is followed by ``(control)``."""
+        return f"{self.job.provider} (control)" if self.is_control else self.job.provider
 
     @property
     def search_ms(self) -> float | None:
