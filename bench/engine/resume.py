@@ -288,7 +288,7 @@ async def extended_plan(
             f"only the item selection of run {meta.run_id} can be extended; its other settings cannot change",
             changes=other,
         )
-    _check_wider(meta.run_id, before, plan)
+    _check_wider(meta.run_id, before, plan, stored)
     new = run_meta(plan, meta.run_id, CodeState(), environment)
     async with Journal.resume(path) as journal:
         extra = {**meta.extra, EXTRA_KEY: new.extra[EXTRA_KEY]}
@@ -308,7 +308,11 @@ def _without_selection(identity: RunIdentity) -> dict[str, object]:
     }
 
 
-def _check_wider(run_id: str, before: Plan, plan: Plan) -> None:
+def _check_wider(run_id: str, before: Plan, plan: Plan, stored: RunRequest) -> None:
+    limits = " and ".join(
+        f"a larger --{name}" for name in ("limit", "sample", "end") if getattr(stored, name) is not None
+    )
+    wider = limits or "a wider selection"
     had, wanted = ({lane.benchmark.name: _items(lane) for lane in each.running} for each in (before, plan))
     for name, items in had.items():
         lost = len(items - wanted[name])
@@ -316,10 +320,10 @@ def _check_wider(run_id: str, before: Plan, plan: Plan) -> None:
             had_items = counted(len(items), "item(|s)")
             raise UsageError(
                 f"run {run_id} has {had_items} of {name}, but the new selection does not include {lost} of them",
-                hint="give a larger --limit or a wider range, so that all items of the run are included",
+                hint=f"give {wider}, so that all items of the run are included",
             )
     if had == wanted:
-        raise UsageError(f"the selection adds no item to run {run_id}", hint="give a larger --limit or a wider range")
+        raise UsageError(f"the selection adds no item to run {run_id}", hint=f"give {wider}")
 
 
 def _items(lane: Lane) -> frozenset[int]:

@@ -59,3 +59,21 @@ async def test_extend_refuses_a_selection_that_is_not_wider(
     with pytest.raises(BenchError, match=message):
         await extended_plan("r1", catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment)
     assert world.query("r1", "SELECT value FROM meta WHERE key = 'plan_digest'") == digest
+
+
+async def test_the_hint_of_a_refused_extension_names_the_flag_that_selected_the_items(world_on: WorldOn) -> None:
+    from bench.config.catalog import Catalog
+    from bench.engine.resume import extended_plan
+
+    world = await world_on(MemoryStub(), corpora=2, items=4)
+    for run_id, selection, flags, hint in (
+        ("r1", {"sample": 4}, {"limit": 8}, "give a larger --sample"),
+        ("r2", {"end": 4}, {"limit": 6}, "give a larger --end"),
+        ("r3", {"items": ("c1q0",)}, {"limit": 6}, "give a wider selection"),
+    ):
+        await world.run(providers="faulty", answering_model="none", run_id=run_id, **selection)
+        with pytest.raises(BenchError, match="adds no item") as refused:
+            await extended_plan(
+                run_id, catalog=Catalog.load(world.workspace), flags=flags, environment=world.environment
+            )
+        assert refused.value.hint == hint

@@ -169,6 +169,20 @@ async def test_latencies_are_shown_in_ms_and_tokens_in_tokens(tmp_path: Path) ->
     assert exploratory.rows[0][0] == "tokens_context (tokens)" and exploratory.rows[0][4].startswith("-1529")
 
 
+async def test_the_title_counts_the_rows_that_are_corrected_together(tmp_path: Path) -> None:
+    changes = measuring("accuracy", "mrr", "latency_p50")
+    slow = {name: 2_000_000.0 + at * 7 for at, name in enumerate(ITEMS)}
+    fast = {name: 1_000_000.0 + at * 9 for at, name in enumerate(ITEMS)}
+    jobs = [
+        job(provider, values, types=TYPES, more={"mrr": values, "latency_p50": times}, **changes)
+        for provider, values, times in (("x", GOOD, slow), ("y", BAD, fast))
+    ]
+    _, exploratory = comparison_grids(await compared(tmp_path, *jobs))
+    assert [row[0] for row in exploratory.rows] == ["  t0", "  t1", "mrr", "latency_p50 (ms)"]
+    assert exploratory.title == "exploratory | 4 rows, 3 of them corrected together"
+    assert exploratory.notes[0] == "corrected separately, because they have no difference per item: latency_p50 (ms)"
+
+
 async def test_without_paired_items_the_conclusion_names_the_excluded_ones(tmp_path: Path) -> None:
     nothing: Mapping[str, float | None] = dict.fromkeys(ITEMS[:3])
     found = await compared(tmp_path, job("x", nothing), job("y", dict(list(GOOD.items())[:3])), force=True)

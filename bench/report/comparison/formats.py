@@ -219,8 +219,11 @@ def _exploratory_grid(one: PairComparison, found: Comparisons) -> Grid:
     rows = [row for row in beside if row.found.n]
     empty = [_row_name(row, several=True) for row in beside if not row.found.n]
     nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
+    together = sum(row.family == EXPLORATORY and row.is_tested for row in rows)
+    part = "" if together == len(rows) else f"{together} of them "
+    corrected = f", {part}corrected together" if rows and (together > 1 or not part) else ""
     return Grid(
-        title=f"exploratory | {counted(len(rows), 'row(|s)')}, corrected together",
+        title=f"exploratory | {counted(len(rows), 'row(|s)')}{corrected}",
         head=HEAD,
         rows=tuple(_row_cells(row, several=len(one.headlines) > 1) for row in rows),
         right=RIGHT,
