@@ -17,8 +17,8 @@ else:
     import dataclasses
 
     def dataclass(*, frozen=False, **options):
-        """Create a dataclass whose fields can be assigned at run time.
+        """Create a dataclass that does not check assignments to fields.
 
-        With ``frozen=True`` its values can be hashed.
+        With ``frozen=True``, instances can be hashed.
         """
         return dataclasses.dataclass(unsafe_hash=frozen, **options)
