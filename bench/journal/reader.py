@@ -667,6 +667,18 @@ class Reader:
             found[str(owner)] = cost + Decimal(usd or 0) * int(calls), unknown
         return found
 
+    async def lacking_costs(self, lane: str, answering: str, job: str) -> tuple[Decimal, Decimal]:
+        """Return the known costs in USD of the ended items that also have a call of unknown cost.
+
+        The first sum contains all calls of these items. The second contains the calls of the evaluations in which a
+        call has an unknown cost.
+        """
+        every = judged = Decimal(0)
+        for usd, calls, is_judged in await self._all("lacking_costs", clean(lane), clean(answering), clean(job)):
+            every += Decimal(usd) * int(calls)
+            judged += Decimal(usd) * int(calls) if is_judged else 0
+        return every, judged
+
     async def contexts(self, answering: str) -> dict[str, tuple[int, int]]:
         """Return, for each corpus, the number of answers and the total tokens of their contexts.
 

@@ -30,7 +30,8 @@ class Sample:
     failed_values: Tally = field(default_factory=Tally)
     """values that are known for failed items, such as the cost of a failed item"""
     corpus_values: Sequence[float] = ()
-    """costs of corpora and of calls that no item includes; a sum over the whole job adds them to the values of items"""
+    """costs of corpora, of calls that no item includes, and of items whose whole cost is unknown; a sum over the whole
+    job adds them to the values of items"""
     wall_us: int | None = None
     """wall time of the job's ingest in microseconds"""
     concurrency: int | None = None

@@ -166,7 +166,8 @@ def _metric_measurement(
         unknown += sum(cost is None for cost, _ in costs)
     if whole and name in TOTAL_COSTS:
         others = [job.uncounted[role] for role in ROLES_OF.get(name, ITEM_ROLES) if role in job.uncounted]
-        sample = replace(sample, corpus_values=[*sample.corpus_values, *(cost for cost, _ in others)])
+        lacking = [job.lacking[name]] if name in job.lacking else []
+        sample = replace(sample, corpus_values=[*sample.corpus_values, *(cost for cost, _ in others), *lacking])
         unknown += sum(calls for _, calls in others)
     return _measurement(column.metric, sample, reasons, unknown, job)
 

@@ -101,6 +101,9 @@ class JobFacts:
     uncounted: Mapping[str, tuple[float, int]] = field(default_factory=dict)
     """role, such as judge -> (cost in USD, number of calls with unknown cost) of calls that no value of an item
     includes, such as those of failed items"""
+    lacking: Mapping[str, float] = field(default_factory=dict)
+    """name of a cost metric -> total of the known costs in USD of the items whose value is unknown, because another
+    of their costs is unknown"""
     judged: bool = False
     """true: a judge decides whether an item is correct, so an item without a verdict of the judge counts as failed"""
 

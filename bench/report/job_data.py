@@ -31,7 +31,7 @@ from bench.journal.records import UsageTotals, Values
 from bench.metrics import FoldTable, item_metrics, open_metrics
 from bench.metrics.fold_input import CorpusFacts, EndState, FoldRow, JobFacts, Labels, labels_of
 from bench.metrics.latency import PARTS
-from bench.metrics.pricing import TOTAL_COSTS
+from bench.metrics.pricing import TOTAL_COSTS, WHOLE_JOB
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
 from bench.plan.job_record import JobRecord, MetricRecord
@@ -371,11 +371,15 @@ async def job_facts(
         for role, part in one.spent.items():
             took[role] = took.get(role, UsageTotals()) + part
         sending.add(one)
-    uncounted = {}
+    uncounted, lacking = {}, {}
     if any(metric.definition.partition("/")[0] in TOTAL_COSTS for metric in record.metrics):
         costs = await reader.uncounted_costs(record.lane, record.answer_owner, record.key)
         roles = {record.lane: "search", record.answer_owner: "answer", record.key: "judge"}
         uncounted = {roles[owner]: (float(cost), unknown) for owner, (cost, unknown) in costs.items()}
+        every_role = (part for owner in roles for part in spent.get(owner, {}).items())
+        if any(one.unknown_costs for role, one in every_role if role != "provider"):
+            every, judged = await reader.lacking_costs(record.lane, record.answer_owner, record.key)
+            lacking = {**dict.fromkeys(WHOLE_JOB, float(every)), "cost_judge": float(judged)}
     concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
     return JobFacts(
         judged=is_judged(record),
@@ -383,6 +387,7 @@ async def job_facts(
         ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
         corpora=tuple(corpora),
         uncounted=uncounted,
+        lacking=lacking,
         token_methods=token_methods(record, spent, list(took.values())),
         price_methods=price_methods(reader.meta, reader.resumes, record, spent, took),
     )

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -156,6 +157,29 @@ JUDGED = ("--judge-model", "acme/j1", "--judge-calibration")
 def judged(body: dict[str, Any]) -> Reply:
     verdict = '{"correctness": 1, "faithfulness": 1, "reasoning": "same"}'
     return completion("x" if body["model"] == "m1" else verdict, usage=COUNTS)
+
+
+@pytest.mark.parametrize("unpriced", ["m1", "j1"])
+def test_the_known_costs_of_an_item_with_a_call_of_unknown_cost_are_in_the_total(
+    bench: Bench, results: Results, tmp_path: Path, unpriced: str
+) -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        number[body["model"]] += 1
+        known = number[body["model"]] > (1 if body["model"] == unpriced else 0)
+        return judged(body) if known else {**judged(body), "usage": None}
+
+    number = Counter[str]()
+    metrics = ("cost_total", "cost_judge", "cost_per_correct")
+    with gateway(tmp_path, reply) as stub:
+        (tmp_path / "prices.yaml").write_text(f"{PRICES}\nevaluators: [llm-judge]\n")
+        bench(*RUN, "--judge-model", "acme/j1", "--concurrency", "1", "--run-id", "r", "--metrics", *metrics)
+    (job,) = results("r")["jobs"]
+    found, calls = job["metrics"], Counter(body["model"] for body in stub.asked)
+    known = {model: 0.0022 * (count - (model == unpriced)) for model, count in calls.items()}
+    assert found["cost_total"]["value"] == pytest.approx(sum(known.values()))
+    assert found["cost_per_correct"]["value"] == pytest.approx(sum(known.values()) / 4)
+    assert found["cost_judge"]["value"] == pytest.approx(known["j1"])
+    assert [found[name]["n_unknown"] for name in metrics] == [1, int(unpriced == "j1"), 1]
 
 
 def test_a_calibration_is_part_of_the_cost_of_the_judge(bench: Bench, results: Results, tmp_path: Path) -> None:

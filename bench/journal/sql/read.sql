@@ -386,6 +386,24 @@ SELECT owner, cost_usd, billed, sum(calls) FROM (
   GROUP BY 1, 2, 3)
 GROUP BY 1, 2, 3;
 
+-- name: lacking_costs
+-- the known costs of the ended items of a job that also have a call of unknown cost, of all their epochs: cost, calls,
+-- and 1 if the evaluation of the item (?3) has such a call; a provider without a price does not count
+WITH paid AS (
+  SELECT o.name AS owner, p.corpus, p.unit, c.cost_usd,
+    c.cost_usd IS NULL AND (c.outcome = 'ok' OR c.usage IS NOT NULL) AND c.role <> 'provider' AS unknown
+  FROM owner o JOIN phase p ON p.owner = o.id JOIN call c ON c.entry = p.entry
+  WHERE o.name IN (?1, ?2, ?3)
+    AND NOT EXISTS (SELECT 1 FROM phase q WHERE q.owner = p.owner AND q.phase = p.phase AND q.corpus = p.corpus
+      AND q.unit = p.unit AND q.epoch = p.epoch AND q.attempt > p.attempt)
+    AND NOT coalesce((SELECT s.state IN ('error', 'not_ready') FROM score s
+      WHERE s.owner = (SELECT id FROM owner WHERE name = ?3) AND s.corpus = p.corpus AND s.unit = p.unit
+        AND s.epoch = p.epoch ORDER BY s.generation DESC), 1)),
+lacking AS (
+  SELECT corpus, unit, max(unknown AND owner = ?3) AS judged FROM paid GROUP BY 1, 2 HAVING max(unknown))
+SELECT cost_usd, count(*), judged AND owner = ?3
+FROM paid JOIN lacking USING (corpus, unit) WHERE cost_usd IS NOT NULL GROUP BY 1, 3;
+
 -- name: payload
 SELECT body FROM payload WHERE hash = ?1;
 
