@@ -35,7 +35,7 @@ from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal
 from bench.model import Call
 from bench.plan import Plan
-from bench.providers.builtin.namespace_file import cpu_timer
+from bench.processor_time import cpu_timer
 from bench.settings import Environment
 
 

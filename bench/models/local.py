@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,7 @@ from bench.config.model import LOCAL, ModelFile, ModelSettings
 from bench.config.provider.sections import ClientEmbeddings
 from bench.errors import ConfigError
 from bench.models.embedding import CachingEmbedder
+from bench.processor_time import add_cpu_ns
 from bench.settings import Environment
 
 CACHE = "FASTEMBED_CACHE_PATH"
@@ -164,6 +166,13 @@ class LocalEmbedder(CachingEmbedder):
         return self._check_vectors(vectors, texts)
 
     def _vectors(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        began = time.perf_counter_ns()
+        try:
+            return self._timed_vectors(texts)
+        finally:
+            add_cpu_ns(time.perf_counter_ns() - began)  # the runtime has threads of its own
+
+    def _timed_vectors(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         self._embedded += len(texts)
         tokenizer = getattr(getattr(self._model, "model", None), "tokenizer", None)
         if tokenizer is not None and tokenizer.truncation:

@@ -22,6 +22,7 @@ from bench.http import Http, recording
 from bench.models import check_model, open_embedder, open_model
 from bench.models.local import weights
 from bench.models.names import is_local
+from bench.processor_time import cpu_timer
 from bench.settings import Environment
 from tests.fakes.static_weights import DIMENSION, write_weights
 
@@ -45,10 +46,10 @@ async def test_local_embeddings_are_computed_in_order_without_calls(files: Files
     async with Http() as http:
         options = ClientEmbeddings(model="m", batch=2, normalize=True)
         embedder = open_embedder(NAME, http=http, environment=NOTHING, files=files, options=options)
-        with recording() as calls:
+        with recording() as calls, cpu_timer() as work:
             found = await embedder.embed(texts, kind="document")
             near = (await embedder.embed(["dog"], kind="query"))[0]
-    assert embedder.name == NAME and calls == []
+    assert embedder.name == NAME and calls == [] and work.us
     assert [len(vector) for vector in found] == [DIMENSION] * 4 and found[1] == found[3]
     scores = [sum(a * b for a, b in zip(near, vector, strict=True)) for vector in found]
     assert max(scores) == scores[1] and all(abs(sum(a * a for a in vector) - 1) < 1e-6 for vector in found)

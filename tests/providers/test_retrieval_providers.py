@@ -15,6 +15,7 @@ from bench.config.provider.file import load_provider
 from bench.errors import ConfigError
 from bench.http import Http
 from bench.model import Memory, Query, Space
+from bench.processor_time import cpu_timer
 from bench.providers import Provider, ProviderContext, open_provider
 from bench.settings import Environment
 from tests.rows import each_row
@@ -58,6 +59,15 @@ async def test_chunks_are_listed_deleted_and_replaced_by_memory_id(tmp_path: Pat
     async with open_provider(config(tmp_path), context(tmp_path)) as again:
         assert await again.count(SPACE) == 3  # type: ignore[attr-defined]
         assert [await again.clear(SPACE), await again.clear(SPACE)] == [3, 0]
+
+
+async def test_the_processor_time_of_adds_and_searches_is_measured(tmp_path: Path) -> None:
+    async with open_provider(config(tmp_path), context(tmp_path)) as provider:
+        with cpu_timer() as adding:
+            await provider.ingest(SPACE, MEMORIES)
+        with cpu_timer() as searching:
+            await provider.search(SPACE, Query(text="Lisbon", k=3))
+    assert adding.us and searching.us
 
 
 async def listed(provider: Provider, session: str | None = None) -> list[object]:

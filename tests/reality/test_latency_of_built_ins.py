@@ -12,7 +12,7 @@ from bench.journal import CorpusKind, Reader
 from bench.journal.pages import sampled_times
 from bench.model import Phase
 from bench.plan.job_record import read_jobs
-from bench.providers.builtin.namespace_file import cpu_timed, cpu_timer
+from bench.processor_time import cpu_timed, cpu_timer, wall_timed
 from bench.report.fold import fold
 from tests.small_world import World
 
@@ -45,6 +45,20 @@ async def test_cpu_time_of_other_tasks_is_not_in_the_latency_of_a_built_in_searc
             group.start_soon(others)
             assert await search() == "found"
     assert work.us is not None and 20_000 <= work.us < 40_000
+
+
+async def test_the_time_of_a_database_or_a_local_model_counts_as_wall_clock_time() -> None:
+    @cpu_timed
+    async def asking() -> None:
+        busy(0.01)
+        with wall_timed():
+            busy(0.01)
+            await anyio.sleep(0.05)
+        await anyio.sleep(0.05)
+
+    with cpu_timer() as work:
+        await asking()
+    assert work.us is not None and 70_000 <= work.us < 110_000
 
 
 async def test_cpu_timed_passes_exceptions_and_cancellation_through() -> None:

@@ -27,8 +27,8 @@ from bench.model import (
     Readiness,
     Space,
 )
+from bench.processor_time import cpu_timed
 from bench.providers import Batching, Capabilities, Durability, OnUnknown, Provider, Waiting
-from bench.providers.builtin.namespace_file import cpu_timed
 
 
 class Oracle:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
+from bench.processor_time import cpu_timed
 from bench.providers.adapters import declared_capabilities
-from bench.providers.builtin.namespace_file import NamespaceFile, NamespaceFiles, cpu_timed
+from bench.providers.builtin.namespace_file import NamespaceFile, NamespaceFiles
 from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, Waiting
 from bench.version import __version__
 

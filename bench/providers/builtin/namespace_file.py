@@ -1,19 +1,12 @@
 """Store the memories of a built-in provider in one SQLite file per namespace.
 
-``cpu_timer`` measures the processor time that a built-in provider needs for an add or a search.
-
 Example::
 
     async with NamespaceFiles(run_dir / "bm25", full_text=True) as stores, stores.open("ns") as store:
         await store.put(memories)
         rows = await store.match('"lisbon"', 10)
-    with cpu_timer() as work:
-        await provider.search(space, query)
-    work.us                  # microseconds; None if nothing inside the block is measured
 
 A memory with an existing id replaces the stored memory at its position, so a batch can be sent again without harm.
-
-Processor time is measured because, unlike wall-clock time, it does not depend on the other work of this process.
 """
 
 from __future__ import annotations
@@ -21,15 +14,12 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
-from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial, wraps
 from pathlib import Path
-from types import coroutine
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote
 
 from anyio import CancelScope, Lock, to_thread
@@ -37,6 +27,7 @@ from anyio import CancelScope, Lock, to_thread
 from bench.errors import DiskFull, is_disk_full
 from bench.metrics.answers.text_normalization import indexed
 from bench.model import Hit, Memory
+from bench.processor_time import thread_clock, thread_cpu_timed
 from bench.providers.statements import statements
 
 if TYPE_CHECKING:
@@ -45,94 +36,7 @@ if TYPE_CHECKING:
     import aiosqlite
 
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-_work: ContextVar[cpu_timer | None] = ContextVar("work", default=None)
-
-
-class cpu_timer:  # noqa: N801 - used as the statement `with cpu_timer()`
-    """A context manager that sums the processor time of all measured functions that are called inside its block."""
-
-    __slots__ = ("_token", "ns")
-    _token: Token[cpu_timer | None]
-
-    def __enter__(self) -> cpu_timer:
-        self.ns: int | None = None
-        self._token = _work.set(self)
-        return self
-
-    def __exit__(self, *_exc: object) -> None:
-        _work.reset(self._token)
-
-    @property
-    def us(self) -> int | None:
-        """Return the measured processor time in microseconds; None if nothing was measured."""
-        return None if self.ns is None else self.ns // 1000
-
-
-def add_cpu_ns(ns: int) -> None:
-    """Add processor time to the innermost open ``cpu_timer``; do nothing if none is open."""
-    work = _work.get()
-    if work is not None:
-        work.ns = (work.ns or 0) + ns
-
-
-def cpu_timed(function: Callable[P, Coroutine[object, object, T]]) -> Callable[P, Coroutine[object, object, T]]:
-    """Decorate a coroutine function so that an open ``cpu_timer`` counts its processor time.
-
-    The time in which other tasks run is not counted.
-    """
-
-    @wraps(function)
-    async def stepped(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await _steps(function(*args, **kwargs))
-
-    return stepped
-
-
-@coroutine
-def _steps(work: Coroutine[object, object, T]) -> Generator[object, object, T]:
-    step: Callable[[], object] = partial(work.send, None)
-    while True:
-        began = time.thread_time_ns()
-        try:
-            waited = step()
-        except StopIteration as done:
-            found: T = done.value
-            return found
-        finally:
-            add_cpu_ns(time.thread_time_ns() - began)
-        try:
-            got = yield waited
-        except BaseException as error:
-            step = partial(work.throw, error)
-        else:
-            step = partial(work.send, got)
-
-
-@contextmanager
-def thread_cpu_timed(clock: Callable[[], int]) -> Iterator[None]:
-    """Measure the processor time of another thread during the `with` block, and add it to the open ``cpu_timer``.
-
-    ``clock`` returns the processor time of that thread in nanoseconds.
-    """
-    began = clock()
-    try:
-        yield
-    finally:
-        add_cpu_ns(clock() - began)
-
-
-def thread_clock(ident: int) -> Callable[[], int]:
-    """Return a function that reads the processor time of a thread in nanoseconds.
-
-    If the system cannot measure this, the function reads the wall clock instead.
-    """
-    if not hasattr(time, "pthread_getcpuclockid"):
-        return time.perf_counter_ns
-    return partial(time.clock_gettime_ns, time.pthread_getcpuclockid(ident))
-
 
 SQL = statements(__file__, "namespace_file.sql")
 IDLE_FILES = 8

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.model import Found, Hit, Ingested, Memory, Query, Space
+from bench.processor_time import cpu_timed
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.namespace_file import NamespaceFile, cpu_timed
+from bench.providers.builtin.namespace_file import NamespaceFile
 
 
 class NoMemory(BuiltInProvider):

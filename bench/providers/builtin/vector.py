@@ -14,8 +14,9 @@ from operator import mul
 from typing import TYPE_CHECKING
 
 from bench.model import Hit, Ingested, Memory, Query, Space
+from bench.processor_time import cpu_timed
 from bench.providers.builtin.base import BuiltInProvider
-from bench.providers.builtin.namespace_file import NamespaceFile, StoredMemory, cpu_timed
+from bench.providers.builtin.namespace_file import NamespaceFile, StoredMemory
 from bench.providers.embedding import normalized, question_vector, required_embedder
 from bench.providers.protocol import ProviderContext
 

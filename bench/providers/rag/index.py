@@ -17,18 +17,22 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from operator import mul
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 import anyio.to_thread
 
+from bench.processor_time import thread_cpu_timed
 from bench.providers.embedding import Vector, normalized
 from bench.providers.snapshot import copy_store, store_digest
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,13 +180,13 @@ class FileIndex:
 
     async def _append(self, namespace: str, rows: Sequence[Mapping[str, object]]) -> None:
         text = "".join(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n" for row in rows)
-        await anyio.to_thread.run_sync(_write, self.path(namespace), text)
+        await anyio.to_thread.run_sync(_timed, _write, self.path(namespace), text)
 
     async def _read(self, namespace: str) -> NamespaceIndex:
         cached = self._cached.pop(namespace, None)
         if cached is None:
             cached = NamespaceIndex()
-            for row in await anyio.to_thread.run_sync(_rows, self.path(namespace)):
+            for row in await anyio.to_thread.run_sync(_timed, _rows, self.path(namespace)):
                 if "forget" in row:
                     cached.remove(row["forget"])
                 else:
@@ -191,6 +195,12 @@ class FileIndex:
         while len(self._cached) > READ_NAMESPACES:
             del self._cached[next(iter(self._cached))]
         return cached
+
+
+def _timed(work: Callable[..., T], *arguments: object) -> T:
+    """Call ``work`` in a thread, and add its processor time to the open ``cpu_timer``."""
+    with thread_cpu_timed(time.thread_time_ns):
+        return work(*arguments)
 
 
 def _write(path: Path, text: str) -> None:

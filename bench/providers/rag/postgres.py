@@ -12,6 +12,7 @@ from dataclasses import asdict
 import psycopg
 from anyio import CancelScope, Lock
 
+from bench.processor_time import wall_timed
 from bench.providers.embedding import Vector
 from bench.providers.postgres import Connection, Database, json_body, storable, vector_literal
 from bench.providers.rag.index import Piece, Similarities
@@ -79,9 +80,10 @@ class PostgresIndex:
     async def _transaction(self) -> AsyncIterator[Connection]:
         async with self._lock:
             try:
-                connection = self._connection or await self._connect()
-                async with connection.transaction():
-                    yield connection
+                with wall_timed():
+                    connection = self._connection or await self._connect()
+                    async with connection.transaction():
+                        yield connection
             except psycopg.Error as error:
                 await self.close()
                 raise self._database.failure_of(error) from error

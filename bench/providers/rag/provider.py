@@ -19,6 +19,7 @@ import anyio
 
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
+from bench.processor_time import cpu_timed
 from bench.providers.adapters import local_of
 from bench.providers.embedding import question_vector, required_embedder
 from bench.providers.protocol import Durability, ProviderContext, Waiting
@@ -98,6 +99,7 @@ class Rag:
     async def __aexit__(self, *_exc: object) -> None:
         await self._index.close()
 
+    @cpu_timed
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """Split the memories into chunks, and store the chunks. A stored memory with the same id is replaced."""
         pieces = [piece for memory in memories for piece in await self._pieces(memory)]
@@ -161,6 +163,7 @@ class Rag:
         """Return "ready", because a stored chunk can be found immediately."""
         return Readiness(state="ready")
 
+    @cpu_timed
     async def search(self, space: Space, query: Query) -> Found:
         """Return at most k chunks, best first. A blank question finds nothing."""
         pieces = await self._index.pieces(space.namespace)
