@@ -181,7 +181,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The namespace in which one corpus is stored at a provider, in one attempt.
+    """The namespace in which a provider stores one corpus. Each attempt to ingest the corpus has its own namespace.
 
     ``captures`` are values from responses of the provider. A resumed run reads these values from the journal.
     """

@@ -154,8 +154,8 @@ def _metric_measurement(
 ) -> Measurement:
     """Return the Measurement of one metric over the rows in ``cells``.
 
-    Set ``whole`` if the cells contain the whole job: then a total cost includes the cost of the ingest and of calls
-    that no item includes.
+    Set ``whole`` if the cells contain the whole job. A total cost then includes the cost of the ingest, and of calls
+    that are not in the cost of any item, such as those of failed items.
     """
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
@@ -214,8 +214,8 @@ def _groups(column: MetricColumn, cells: Sequence[FoldCell], options: FoldOption
 def _reasons(metric: Measure, cell: FoldCell, missing: int) -> Counter[str]:
     """Count why the ``missing`` rows of a cell have no value of the metric.
 
-    For a retrieval metric, the reasons that the rows store are counted. For all other rows, the reason follows from the
-    state of the cell and from the metric.
+    The rows of a cell can have stored reasons, which explain missing values of retrieval metrics. If a row has no such
+    reason, its reason follows from the state of the cell and from the metric.
     """
     found: Counter[str] = Counter()
     if not missing:

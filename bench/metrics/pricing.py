@@ -8,7 +8,7 @@ Example::
     cost(Usage(input_tokens=1000, output_tokens=200), provider="openai", model="gpt-4o",
          at="2026-11-01T12:00:00Z")                                       # Decimal("0.0045")
 
-An unknown number is null, never 0. Results contain how many numbers are unknown. Sums include the cost of failed items.
+An unknown number is null, never 0. Each result has a count of unknown numbers. Sums include the cost of failed items.
 
 Prices come from ``prices`` (USD per million tokens). The prices of models that are not in ``prices`` come from the
 genai-prices table. ``input_tokens`` includes cache reads and writes.

@@ -116,9 +116,9 @@ class Parameter:
         return isinstance(value, str) and not isinstance(self.default, bool)
 
     def read(self, value: object) -> object:
-        """Convert an accepted number to its stored form: a float, or a text if there are ``choices``.
+        """Return an accepted value in the form in which it is stored.
 
-        Return any other value unchanged.
+        A number becomes a text if the parameter has ``choices``, otherwise a float. Any other value is not changed.
         """
         if not isinstance(value, int | float) or isinstance(value, bool):
             return value
@@ -195,8 +195,8 @@ class RegisteredMetric:
     def definition(self, k: int | str | None, params: Mapping[str, object]) -> str:
         """Return the definition of the metric: ``NAME[@K][options]/VERSION``.
 
-        The options are the parameters whose values differ from the defaults. A parameter that is part of NAME is no
-        option.
+        The options are the parameters whose values differ from the defaults. A parameter that NAME already contains is
+        left out.
         """
         name = self.define(params) if self.define else self.name
         cut = f"@{k}" if k is not None and self.cut != "none" else ""

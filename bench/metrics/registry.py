@@ -156,7 +156,7 @@ class Registry:
         return found
 
     def parse_name(self, name: str) -> MetricRequest | None:
-        """Split a name into the built-in metric, the cutoff K and preset parameters.
+        """Split a name into the built-in metric, the cutoff K and the parameters that the name sets.
 
         Return None if no built-in metric has the name.
         """
@@ -247,8 +247,11 @@ class Registry:
     def _checked(self, request: MetricRequest, params: dict[str, object]) -> dict[str, object]:
         """Return the values of all parameters of the metric.
 
-        Defaults come first. The parameters that the name sets, and then ``params``, replace them. Raises UnknownMetric
-        if ``params`` contradicts the name.
+        A value comes from the name of the metric or from ``params``. If neither sets it, it is the default.
+
+        Raises:
+            UnknownMetric: ``params`` has an unknown parameter, an invalid value, or a value that differs from
+                the one that the name sets.
         """
         entry = request.entry
         if entry.cut != "none":

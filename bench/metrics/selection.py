@@ -153,7 +153,8 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
     """Return the parameters of an entry.
 
-    They come from its ``config``. If the name sets no parameter, they also come from the ``run_presets`` of the metric.
+    These are the parameters in its ``config``. If the name of the metric sets no parameter, the ``run_presets`` of the
+    metric are added; a value in ``config`` is preferred.
     """
     request = registry().parse_name(name)
     preset = {} if request is None or request.preset else request.entry.run_presets
@@ -195,7 +196,7 @@ def _with_method(spec: MetricSpec, given: str) -> str:
 def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Measure:
     """Return the metric of a class in a file next to the config.
 
-    If the class is an evaluator (it has ``evaluate``, but no ``score``), the metric is the value of its verdicts.
+    If the class is an evaluator (it has ``evaluate``, but no ``score``), the metric reads the values of its verdicts.
     """
     reference = spec.evaluator or ""
     loaded = plugins.load_file(reference, folder=folder, where=spec.where)
@@ -249,7 +250,10 @@ def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]
 
 
 def _check_same_config(name: str, settings: Mapping[str, object], metric: Measure) -> None:
-    """Raise ConfigError if two metrics use one class with different configs; the class is opened only once."""
+    """Raise ConfigError if two metrics use one evaluator class with different configs.
+
+    This is an error because only one instance of the class is created.
+    """
     if settings != metric.params:
         raise ConfigError(
             f"{name.removeprefix(CUSTOM)} has two different configs: {settings} and {dict(metric.params)}",

@@ -264,7 +264,10 @@ def failed_usage(
 def unusable_reply(
     target: Target, price: Price | None, response: Response, error: CallError, *, batch: bool = False
 ) -> ReportedUsage:
-    """Return the error of a response that cannot be used, with the usage and price if the response reports a usage."""
+    """Return ``error``, the reason why a response cannot be used, together with the usage and price of the call.
+
+    Usage and price are unknown if the response reports no usage.
+    """
     return replace(failed_usage(target, price, response, batch=batch) or ReportedUsage(), error=error)
 
 

@@ -263,7 +263,10 @@ STATUS_OF: Mapping[str, int] = {
 
 
 def _status_of(error: object) -> int | None:
-    """Return the HTTP status that the number or name in an error means; None if the error has neither."""
+    """Return the HTTP status of an error object, from its numeric code or its error name.
+
+    Return None if the error has no such number and no known name.
+    """
     if not isinstance(error, Mapping):
         return None
     for key in ("code", "status", "type"):

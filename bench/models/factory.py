@@ -128,9 +128,9 @@ def _open(
 
 
 def _batch_sender(target: Target, http: Http, endpoint: Endpoint, batches: BatchLog) -> BatchSender:
-    """Return the object that sends one model's calls in batches.
+    """Return the sender that sends one model's calls in batches.
 
-    It repeats failed requests itself, so its endpoint has no retries.
+    The batch endpoint has no retries, because the sender repeats failed requests itself.
     """
     from bench.http import Retry, Timeouts
     from bench.models.batch import BatchSender

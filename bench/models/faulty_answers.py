@@ -152,9 +152,10 @@ _SHORT_ANSWER = 12
 
 
 def _has_loose_form(form: str, gold: str) -> bool:
-    """Return True if the answer contains the gold answer when spellings of marks, numbers and dates are ignored.
+    """Return True if the answer contains the gold answer after both were converted to their loose form.
 
-    If the gold answer has several parts, all parts must occur. If "|" separates the parts, one part is enough.
+    The loose form ignores the spelling of marks, numbers and dates. A gold answer with "|" is a list of alternatives,
+    of which one must occur. A gold answer with ";" or " / " is a list of parts, which must all occur.
     """
     if not has_spelling(form) and not has_spelling(gold):
         return False

@@ -1,4 +1,4 @@
-"""Read the answer from a model's reply: without reasoning, or the error for a reply that has no answer.
+"""Remove the reasoning from a model's reply, and find replies that have no answer.
 
 Example::
 

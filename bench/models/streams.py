@@ -119,7 +119,8 @@ class _StreamEnd:
     def accepts(self, *, text: bool, finish: bool) -> bool:
         """Return True if the content of the next event belongs to the reply.
 
-        Text after the end of the text does not belong to it. Content without text always does.
+        Text does not belong to the reply if it follows the end of the stream's text. Content other than text always
+        belongs to the reply.
         """
         self.finish_in_each = self.finish_in_each and (finish or not text)
         taken = not self.finished or (finish and self.finish_in_each) or not text
@@ -193,7 +194,8 @@ def _append_delta(message: dict[str, object], delta: object) -> None:
 
 
 def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
-    """Join the events of an Anthropic stream: the content blocks, and the usages of start and end merged."""
+    """Join the events of an Anthropic stream: the content blocks, and the token counts in message_start
+    and message_delta."""
     if (error := _error_in(events)) is not None:
         return {"type": "error", "error": error}
     tree: dict[str, object] = {}

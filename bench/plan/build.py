@@ -132,7 +132,7 @@ def model_files(catalog: Catalog) -> dict[str, ModelFile]:
 
 
 def versions(installed: Installed) -> Json:
-    """Return the versions of packages and plug-ins to record. They may be different when the run is resumed."""
+    """Return the versions of packages and plug-ins for the record. A run may be resumed with other versions."""
     return {
         "bench": __version__,
         "python": platform.python_version(),
@@ -337,8 +337,7 @@ def _flag_notes(
     files: Mapping[str, ModelFile],
     alone: str | None,
 ) -> Iterator[str]:
-    """Yield notes on flags without effect, prices that may be wrong, searches of several calls, and the
-    possible cost of a crash.
+    """Yield the notes of a plan, such as a flag without effect, a price that may be wrong, or the cost of a crash.
 
     ``alone`` is the reason why only one process can do the work.
     """

@@ -335,7 +335,8 @@ def _provider_estimates(plan: Plan, lane: Lane, size: _LaneSize, questions: int)
 def _check_searches(plan: Plan, lane: Lane) -> int:
     """Return the number of searches per corpus that only check the corpus.
 
-    They check that it is empty before the ingest, that it is ready and isolated, and what a kept corpus contains.
+    They check that the namespace is empty before the ingest, and that the corpus is ready and isolated. If the memories
+    are kept after the run, further searches check what the provider stored.
     """
     if plan.request.isolation == "off":
         return 0

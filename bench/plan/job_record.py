@@ -343,8 +343,9 @@ def merged_jobs(
     """Return the jobs of merged runs as JSON data.
 
     A merged job has every item that the filters select, even if no range covers the item. With ``--sample`` or
-    ``--limit``, it has only the items that were selected in the ranges. ``shared`` maps (owner, phase) to the number of
-    items that more than one range has. An item in three ranges counts twice.
+    ``--limit``, it has only the items that were selected in the ranges.
+
+    ``shared`` maps (owner, phase) to the number of duplicate items: an item in n ranges counts n - 1 times.
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:

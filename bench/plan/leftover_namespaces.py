@@ -6,7 +6,8 @@ Example::
         one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus
 
 A namespace still exists if an ingest attempt used it and the journal does not record that it was cleared. Abandoned
-namespaces are ignored. Built-in providers count only if the run's folder stays, because their data is in this folder.
+namespaces are ignored. The namespaces of built-in providers are included only on request, because they are in the
+run's folder and are deleted with it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ async def leftovers(reader: Reader, *, built_in: bool = False) -> list[Leftover]
 
 
 async def unresolved_events(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """Return ``events`` without the failed clears of namespaces that were later cleared or abandoned."""
+    """Return the events. A failed clear is left out if its namespace was later cleared or abandoned."""
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
     left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}

@@ -62,7 +62,7 @@ ANY_MODEL = "any/any"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorSpec:
-    """The name, options and routes of one evaluator, before it is opened."""
+    """The name and options of one evaluator before it is opened, and the evaluators that replace it for some items."""
 
     method: str
     config: Mapping[str, object]

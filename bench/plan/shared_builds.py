@@ -97,7 +97,7 @@ def ingest_identity(config: ProviderConfig) -> Json:
 def build_identity(lane: Lane, environment: Environment) -> Json:
     """Return all settings of an ingest, with the values of variables and with hidden secrets.
 
-    The content of memories and the versions are left out.
+    Not included: the content of the memories, and the versions of the adapter and of the memory system.
     """
     from bench.plan.cost_estimate import batch_of
 

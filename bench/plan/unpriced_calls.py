@@ -100,5 +100,5 @@ def _token_cost(name: str, request: RunRequest) -> Decimal | None:
 
 
 def _prices_of(name: str) -> str:
-    """Return the key of a run file with which a user states the prices of a model or provider."""
+    """Return an example of the entry in a run file that sets the prices of a model or provider."""
     return f"prices: {{{name}: {{{'input: USD, output: USD' if '/' in name else 'add: USD, search: USD'}}}}}"

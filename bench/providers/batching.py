@@ -102,7 +102,7 @@ def batches(
 ) -> Iterator[tuple[Memory, ...]]:
     """Group memories into batches within the provider's limits, in order.
 
-    ``wanted`` is the batch size that the benchmark sets, or None. A provider inside this process ignores it.
+    ``wanted`` is the batch size that the benchmark sets, or None. It is ignored for a provider inside this process.
     """
     most = MAX_ITEMS if batching.in_process else batch_size(wanted, batching.max_items)
     most = min(most, batching.max_items or MAX_ITEMS)

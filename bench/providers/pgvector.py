@@ -5,7 +5,7 @@ The config names the database and the index::
     adapter: bench.providers.pgvector:Pgvector
     local: {url: "${PGVECTOR_URL}", index: exact}
 
-The database is contacted only when it is first needed, so an unreachable database fails only its own corpora.
+The database is contacted only when it is first needed. If it is unreachable, only the corpora of this provider fail.
 """
 
 from __future__ import annotations

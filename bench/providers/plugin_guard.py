@@ -39,7 +39,8 @@ def add_defaults(provider: Provider, config: ProviderConfig) -> None:
     If the config sets ``local.durability``, its value replaces the value in the provider. If neither sets a durability,
     it becomes ``process``, so a resumed run ingests its corpora again.
 
-    A method ``version`` reports the version of the memory system, as ``upstream_version`` does.
+    If ``version`` is a method, it becomes the method ``upstream_version``, which returns the version of the memory
+    system. The attribute ``version`` is then the digest of the config.
     """
     defaults: dict[str, object] = {
         "name": config.name,

@@ -111,7 +111,7 @@ async def build(reader: Reader, job: JobReport, settings: ReceiptSettings) -> Re
     If an error is raised, the items file is removed.
 
     Raises:
-        ReceiptRefused: the job may not get a receipt, or the receipt would break a rule for all receipts.
+        ReceiptRefused: the job may not get a receipt, or the built receipt is not valid.
         CanonicalError: a value cannot be signed.
     """
     refused = refusal(job, settings)

@@ -39,7 +39,8 @@ def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
     section.
 
     ``query.search`` of the result includes the cost of answers, because a receipt has one total for searches and
-    answers. A receipt does not contain by which numbers to divide it, so the result has no cost per question.
+    answers. The result has no cost per question, because a receipt does not contain the numbers of successful searches
+    and answers.
     """
     cost = receipt.memory_cost
     if cost is None:

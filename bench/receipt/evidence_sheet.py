@@ -302,7 +302,9 @@ def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
 
 
 def query_cost_text(cost: MemoryCost | None, *, valid: bool = True) -> str:
-    """Format the cost of a question as text, or of all questions if the first is not known; "" if ``cost`` is None.
+    """Format the cost of one question as text. If it cannot be computed, format the cost of all questions.
+
+    The text is "" if ``cost`` is None.
 
     The cost per correct answer and the break-even number of questions are added if they are known and the job is valid.
     """

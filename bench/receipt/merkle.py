@@ -114,7 +114,7 @@ def _both_roots(node: int, last: int, path: Sequence[bytes]) -> tuple[bytes, byt
 
 
 def _skip_right_edge(node: int, last: int) -> tuple[int, int]:
-    """Return the positions above the levels at which ``node`` has no sibling on its right."""
+    """Return both positions after moving them up the tree until ``node`` is 0 or a right child (odd)."""
     while node and not node & 1:
         node, last = node >> 1, last >> 1
     return node, last

@@ -313,7 +313,7 @@ def _host(base_url: object) -> str | None:
 
 
 def bench_version(meta: RunMeta) -> str:
-    """Return the version of this program that started the run; ``unknown`` if the journal has no version."""
+    """Return the version of bench that started the run; ``unknown`` if the journal has no version."""
     return str(meta.versions.get("bench") or UNKNOWN)
 
 

@@ -312,7 +312,10 @@ def _failure_beside_nothing(node: object) -> str:
 
 
 def _message_alone(tree: object) -> str:
-    """Return the failure message of an add's response that contains only a message; else return ""."""
+    """Return the message of an add's response if the response has no result and the message reports a failure.
+
+    Return "" for any other response.
+    """
     return _message_of_failure(tree) if isinstance(tree, dict) and tree and NON_RESULT_KEYS.issuperset(tree) else ""
 
 

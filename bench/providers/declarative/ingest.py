@@ -219,8 +219,8 @@ class AddOperation:
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
         """Return the result of a batch that is stored although its response was lost.
 
-        ``given`` maps memory ids to the service ids that a search found. The result has no ids in two
-        cases: only the lost response had the ids, or a call of this operation reads values from its response.
+        ``given`` maps memory ids to the service ids that a search found. The result has no ids if the service assigns
+        the ids and no search found them. It also has no ids if the config reads other values from the lost responses.
         """
         id_map = self.reader.id_map
         named = id_map is not None and id_map.key is not None

@@ -260,9 +260,10 @@ class _StartErrors:
 def _body(result: CallToolResult, *, reads_text: bool) -> bytes:
     """Return the tool's result as a response body.
 
-    The body is the structured content, or the first text if there is none. With ``reads_text``, it is all texts, one
-    block per text: SDKs wrap the plain text of a tool in the structured content ``{"result": TEXT}``. An error of the
-    tool is returned as JSON.
+    The body is the structured content, or the first text if there is none. An error of the tool is returned as JSON.
+
+    With ``reads_text``, texts are preferred to the structured content, and are joined with empty lines between them.
+    The reason is that SDKs also return the plain text of a tool as the structured content ``{"result": TEXT}``.
     """
     texts = [part.text for part in result.content if isinstance(part, TextContent)]
     first = next(iter(texts), "")

@@ -99,9 +99,9 @@ class McpSession:
                 self._client = None
 
     def _end(self, error: BaseException | None) -> bool:
-        """Cancel all waiting calls.
+        """End the session: each waiting call raises SessionEnded.
 
-        Return True if ``error`` ended a session that had begun. The calls then report the error.
+        Return True if the session had begun and ``error`` ended it. The session then does not raise this error itself.
         """
         begun, self._client = self._client is not None, None
         if error is not None:

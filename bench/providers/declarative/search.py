@@ -100,10 +100,10 @@ class HitReader:
         )
 
     def read(self, answer: ServiceResponse, space: Space, earlier: Sequence[Hit] = ()) -> HitPage:
-        """Return the hits of one response, in the provider's order or sorted by score if the config says so.
+        """Return the hits of one response. They keep the provider's order, unless the config sorts them by score.
 
-        ``earlier`` are the hits of the previous pages. The id of a hit without an id is its position over all pages, or
-        the id of the same hit on a previous page.
+        ``earlier`` are the hits of the previous pages. A hit without an id gets the id of the same hit on a previous
+        page. If there is no such hit, its id is its position over all pages.
 
         Raises:
             MappingError: a path finds nothing, or a value of a wrong type.
@@ -413,8 +413,8 @@ class SearchOperation:
     def _warning(self, answer: ServiceResponse) -> str:
         """Return the warning that the response contains next to its hits, or "".
 
-        The first call also stores the messages of its response in ``usual``. If a later response without hits has one
-        of these messages, it is not the reason for the empty result.
+        The remarks of the first response with hits are stored in ``usual``. Such remarks do not explain why a later
+        result is empty.
         """
         if self.reader.plain or not answer.ok:
             return ""

@@ -38,7 +38,10 @@ def content_hash(content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SentIds:
-    """The ids of the memories that were sent to a namespace, and the variables for mapping its hits to memories."""
+    """The ids of the memories that were sent to a namespace, and the request variables of the namespace.
+
+    With both, the ids in a hit are mapped to memories.
+    """
 
     ids: frozenset[str]
     captures: Mapping[str, object]

@@ -33,7 +33,10 @@ MetadataValues = Literal["any", "flat", "strings", "none"]
 
 
 def space_variables(space: Space, constants: Mapping[str, str], *, session_scoped: bool) -> dict[str, object]:
-    """Return the variables that every call can use: constants, values from earlier responses, and names of the run."""
+    """Return the variables that every call can use.
+
+    These are constants, values from earlier responses, and the ids of the run, such as ``runId`` and ``namespace``.
+    """
     values: dict[str, object] = {**constants, **space.captures}
     values |= {
         "runTag": space.namespace,

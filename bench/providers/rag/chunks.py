@@ -105,7 +105,10 @@ Scores = Mapping[str, float]
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words of a text in lower case. In scripts without spaces, return characters and pairs of neighbors."""
+    """Return the words of a text in lower case.
+
+    In a script without spaces, these are the single characters and all pairs of adjacent characters.
+    """
     return search_words(text)
 
 
