@@ -364,7 +364,8 @@ class _MaybeNotCanonical(Exception):
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
     """Parse a JSON line; return (value, bytes, is_canonical).
 
-    The bytes are the RFC 8785 form of the value. If the value is an object, they have only its members ``names``.
+    The bytes are the RFC 8785 form of the value. Of an object, they contain only the members whose names are in
+    ``names``.
     ``is_canonical`` is True if the line itself is in RFC 8785 form.
 
     Raises:

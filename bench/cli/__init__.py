@@ -82,7 +82,10 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def print_error(problem: BenchError) -> None:
-    """Print an error. If stdout cannot be written, for example on a full disk, use stderr even with ``--json``."""
+    """Print an error on stderr, or with ``--json`` on stdout.
+
+    If stdout cannot be written, for example on a full disk, use stderr.
+    """
     console.discard_output()
     try:
         console.error(problem)

@@ -174,12 +174,12 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _known_command(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments with a known command.
+    """Return the arguments, beginning with a command of ``bench``.
 
     A command of another tool, such as ``ls``, is replaced by the ``bench`` command that does the same.
 
     Raises:
-        UsageError: there is no such command.
+        UsageError: the first argument is neither.
     """
     from difflib import get_close_matches
 

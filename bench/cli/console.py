@@ -58,9 +58,9 @@ def dump(value: object, *, indent: int | None = None) -> str:
 
 
 def require_one_format(flags: Mapping[str, bool]) -> None:
-    """Raise UsageError if the user gave more than one output format. ``--json`` counts as one.
+    """Raise UsageError if the user gave more than one flag for an output format.
 
-    ``flags`` maps the name of each other format flag to True if the user gave it.
+    ``flags`` maps the name of each such flag except ``--json`` to True if the user gave it.
     """
     formats = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
     if len(formats) > 1:

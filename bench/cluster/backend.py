@@ -41,7 +41,7 @@ TaskState = Literal["pending", "finished", "error", "cancelled"]
 
 
 class ShardTask(Protocol):
-    """One submitted task: the order to run a shard, and later its result."""
+    """A submitted task that runs a shard. When the task is finished, it has a result."""
 
     @property
     def state(self) -> TaskState:
@@ -340,7 +340,7 @@ class DaskLine:
     def stop_requested(self, *, within_s: float) -> bool:
         """Wait at most ``within_s`` seconds for a request to stop.
 
-        Return True also if the scheduler cannot be reached or has canceled the task.
+        Return True if a stop was requested, or if the scheduler cannot be reached or has canceled the task.
         """
         try:
             requested: bool = self._stop.wait(timeout=within_s)

@@ -61,7 +61,7 @@ class CompressedParts:
 def pack(folder: Path, *, whole: bool) -> CompressedParts:
     """Compress the run folder of a shard.
 
-    If ``whole`` is True, the shard is complete. The result then contains only the journal.
+    ``whole`` is True if the shard is complete. The result then has no memories, because no worker continues the shard.
 
     Raises:
         JournalError: a process still has the journal open.

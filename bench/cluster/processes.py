@@ -48,7 +48,7 @@ Message = tuple[Literal["counters", "error"], str] | tuple[Literal["returned"], 
 
 @dataclass(slots=True)
 class ProcessTask:
-    """A shard that a worker process on this machine runs, and later its result."""
+    """A task that runs a shard in a worker process on this machine. When the task is finished, it has a result."""
 
     order: ShardOrder
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)

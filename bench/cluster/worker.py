@@ -183,7 +183,10 @@ async def _carry_out(order: ShardOrder, line: CoordinatorLine) -> ShardResult:
 async def _execute(
     order: ShardOrder, plan: Plan, environment: Environment, reporter: ProgressReporter, folder: Path
 ) -> Outcome:
-    """Run the engine. If the journal is locked, try again until the lock of a dead process would have expired."""
+    """Run the engine. If the journal is locked, try again for ``LOCKED_S`` seconds.
+
+    After this time, a lock that a dead process left has expired.
+    """
     patiently = AsyncRetrying(
         retry=retry_if_exception_type(Locked), wait=wait_fixed(2), stop=stop_after_delay(LOCKED_S), reraise=True
     )

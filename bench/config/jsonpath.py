@@ -54,7 +54,10 @@ class Path:
 
     @property
     def root(self) -> str | None:
-        """Return the first step if it is a name, else None. In a request body, this name is a request variable."""
+        """Return the first step of the path if it is a name, else None.
+
+        For ``$.k`` in a request body, this is ``k``, the name of a request variable.
+        """
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, str) else None
 

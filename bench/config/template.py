@@ -193,9 +193,9 @@ def _letter(argument: str | None) -> Filter:
     start = int(argument or 0)
 
     def apply(value: object) -> str:
-        """Return the letter for the number of a choice. Return any other text stripped.
+        """Return the letter of the choice with this number.
 
-        A later check reports a text that is not a choice.
+        Any other text is returned without white space at its ends. A later check reports it if it is not a choice.
         """
         text = text_of(value).strip()
         at = int(text) - start if text.isascii() and text.isdecimal() and len(text) < 4 else -1

@@ -90,8 +90,8 @@ def build_corpus(
 class _SessionMerger:
     """The distinct sessions of a corpus, collected in file order.
 
-    A session that an earlier row already has is left out. Equal sessions within one row are all kept. If a later row
-    has the session more often, the additional ones are kept too.
+    Equal sessions within one row are all kept. If several rows contain equal sessions, as many are kept as in the row
+    with the most of them.
     """
 
     def __init__(self, corpus_id: str, *, alone: bool) -> None:
@@ -142,9 +142,9 @@ class _SessionMerger:
         self.ids_of_row.add(session.id)
 
     def _compare(self, session: RawSession) -> None:
-        """Count the session if one of its turns has the same text as a turn in another row of the corpus.
+        """Compare the turns with those of earlier rows in the corpus, and count the session if a text is equal.
 
-        A session with an id in the data is not compared.
+        A session with an id in the data is neither compared nor counted.
         """
         if self.alone or session.has_own_id:
             return

@@ -71,9 +71,9 @@ class EvidenceLookup:
     """ids of sessions that no memory can contain, because none of their turns is ingested"""
 
     def id_in_corpus(self, row: int, name: str) -> str:
-        """Translate an id that a row uses into the id in the corpus.
+        """Return the corpus's id for the session or turn to which a row refers with the id ``name``.
 
-        If the row does not define the id, the id means the same as in the whole corpus.
+        If the row itself has no session or turn with this id, the id is searched in the whole corpus.
         """
         known = self.renamed_ids.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:

@@ -237,7 +237,7 @@ class Scanner:
         """Return the index of the row's corpus. An unknown corpus is added.
 
         Raises:
-            DataError: each row has its own corpus, but an earlier row has the same corpus id.
+            DataError: an earlier row has the same corpus id, although the config does not let rows share a corpus.
         """
         table = self.found.corpora
         if table is None:
@@ -486,7 +486,7 @@ def _without_space(text: str) -> str:
 def _count_memories(config: BenchmarkConfig, built: BuiltCorpus) -> int:
     """Return the number of memories of a corpus.
 
-    The memories are only rendered if the config has a session template.
+    If the config has a session template, the memories are rendered to count them.
     """
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))

@@ -128,8 +128,8 @@ class QuestionReader:
     def _has_question(self, row: Mapping[str, object]) -> bool:
         """Return True when the row has a question.
 
-        Only in a shared corpus can the question of a row be empty. Such a row adds its history to the corpus, but no
-        item.
+        If the config lets rows share a corpus, a row can have an empty question. Such a row adds its history to the
+        corpus, and is not an item.
         """
         question = self.paths.question
         return self.config.corpus is None or question is None or question.get(row) != ""
@@ -277,10 +277,10 @@ class QuestionReader:
         return tuple(points)
 
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
-        """Sort the choices of an item into an order that depends only on the item's id and the texts.
+        """Put the choices of an item into a new order, because the order in the data could reveal the right choice.
 
-        The order in the data could reveal the right choice. ``item.choice_answer`` becomes the text of the right
-        choice.
+        The new order depends only on the item's id and the texts of the choices. ``item.choice_answer`` becomes the
+        text of the right choice.
 
         Raises:
             DataError: two choices have the text of the right choice.

@@ -245,9 +245,9 @@ def _confirmation_text(found: Sequence[Cleanable]) -> str:
 
 
 def _preview(work: CleanSettings, found: Sequence[Cleanable]) -> None:
-    """Print notes on what ``--yes`` would do: which namespaces it would abandon, and which runs it would refuse.
+    """Print notes on what ``--yes`` would do, without calling a provider.
 
-    No provider is called.
+    The notes have the number of namespaces that would not be cleared, and the runs that may not be deleted.
     """
     for one in found:
         name = one.folder.name
@@ -267,7 +267,7 @@ def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
     """Check that a run may be deleted; raise BenchError if not.
 
     A run may not be deleted while a process executes it, or if its folder contains a public log. If the run left data
-    at providers, the configs must be unchanged, and no other run may still search the memories.
+    at providers, it may also not be deleted if a config has changed, or if another run still uses its memories.
     """
     from bench.engine.corpora.cleanup import clearing_plan
 

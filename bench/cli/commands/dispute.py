@@ -53,7 +53,7 @@ class AnswerSet:
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """A job of a run, and the folder and events of the journal that stores the labels of its answers."""
+    """A job of a run, with the run's folder and journal events. The journal stores the labels of the answers."""
 
     record: JobRecord
     folder: Path

@@ -35,8 +35,8 @@ def keys_new(
     Parameters
     ----------
     name
-        Name of the key and its files. If the key folder has a private key of this name, its public key is written to
-        this workspace.
+        Name of the key and its files. If the key folder already has a private key of this name, this key is used,
+        and its public key is written to this workspace.
     roles
         What the key can sign: receipt (receipts), log (entries of the public log), or both (default).
     key_dir

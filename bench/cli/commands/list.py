@@ -106,7 +106,10 @@ def _minute(instant: str) -> str:
 
 
 def _shown(row: Mapping[str, object], name: str) -> object:
-    """Return a value of a row; for data that must be downloaded, the description is followed by license and size."""
+    """Return the value ``name`` of a row.
+
+    If the data of a benchmark must be downloaded, the license and size are added to its ``description``.
+    """
     facts = [f"license {row['license']}"] if row.get("license") else []
     facts += [str(row["size"])] if row.get("size") else []
     if name != "description" or row.get("state") != NEEDS_DOWNLOAD or not facts:
@@ -181,7 +184,7 @@ def _with_bases(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> lis
 
 
 def _first_match(pattern: re.Pattern[str], entries: Sequence[CatalogEntry]) -> str | None:
-    """Return what the pattern finds in the first of these configs that has a match, on one line."""
+    """Return, on one line, what the pattern captures in the first config that it matches; None if it matches none."""
     matches = (pattern.search(_text_of(entry)) for entry in entries)
     found = next((match for match in matches if match), None)
     return None if found is None else " ".join(next(part for part in found.groups() if part).split())
@@ -222,7 +225,8 @@ def _problem(catalog: Catalog, entry: CatalogEntry) -> str | None:
 def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots: Sequence[Path]) -> str:
     """Return ``ready`` if the data file of a benchmark exists, else ``needs download`` or ``data missing``.
 
-    The config is only searched for the path of the data file; ``bench describe`` gives the exact state.
+    The path of the data file is searched in the text of the config, without parsing it. ``bench describe`` shows the
+    exact state.
     """
     text = _text_of(entry)
     places = [entry.path.parent, *roots]

@@ -164,7 +164,7 @@ def reproduce(
 
 
 def diff(a: Path, b: Path) -> int:
-    """Compare two receipts: exit 0 for equal result digests, 8 for different ones. Two runs: as in bench compare.
+    """Compare two receipts: exit 0 if the result digests are equal, else 8. Two runs are compared as in bench compare.
 
     Parameters
     ----------

@@ -161,10 +161,11 @@ def rescore(
 
 
 def _scorings_by_prompt(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Return (name, prompts) for each scoring, with one scoring per prompt that applies to all question types.
+    """Return (name, prompts) for each time that the answers are judged.
 
-    ``prompts`` is this prompt, followed by the prompts for single question types. If no prompt applies to all types,
-    there is one scoring with the name ``(own)``.
+    The answers are judged once with each prompt for all question types. ``prompts`` is this prompt, followed by the
+    prompts for single question types. If no prompt is for all types, the answers are judged once, and ``name`` is
+    ``(own)``.
     """
     defaults: list[str] = []
     by_type: list[str] = []

@@ -325,7 +325,7 @@ def _site(run_id: str, folder: Path) -> int:
 
 
 def _report_export(run_id: str, form: str, output: str, **what: object) -> int:
-    """Print the exported run, format and output if ``--json`` was given; return the exit code 0."""
+    """Return the exit code 0. With ``--json``, first print the id of the exported run, the format and the output."""
     if current.get().json:
         console.json_value({"run_id": run_id, "format": form, "output": output, **what})
     return 0

@@ -101,7 +101,8 @@ def _name(path: Path) -> str:
 def _kind_of_note(note: str, path: Path) -> str:
     """Return the kind of a note: the text of the note, shortened.
 
-    The path of the config, the name of an environment variable, and everything after the next colon are removed.
+    The path of the config at the start, the name of an environment variable, and the details after a colon are
+    removed.
     """
     return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
 

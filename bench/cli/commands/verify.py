@@ -157,7 +157,8 @@ def show_outcome(outcome: VerificationOutcome) -> None:
 def show_findings(findings: Sequence[Finding]) -> None:
     """Print each failure and warning on one line.
 
-    If many findings are equal, only ``SHOWN_ALIKE`` of these are printed, and the number of the others.
+    Of many findings with the same status, check and code, the first ``SHOWN_ALIKE`` are printed. One line then shows
+    the number of the others.
     """
     counts = Counter(_finding_kind(one) for one in findings)
     shown: Counter[tuple[str, str, str]] = Counter()

@@ -136,7 +136,7 @@ class BenchmarkFile(ConfigModel):
     @field_validator("categories", mode="before")
     @classmethod
     def _text_labels(cls, value: object) -> object:
-        """Convert names of question types that are numbers to text."""
+        """Convert each name of a question type to text if the name is a number."""
         if not isinstance(value, Mapping):
             return value
         return {key: str(name) if isinstance(name, int | float) else name for key, name in value.items()}
@@ -352,7 +352,7 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
 
 
 def _drop_unset(tree: object, added: object) -> None:
-    """Remove each key in ``added`` from ``tree`` if its value is empty or the default.
+    """Remove from ``tree`` each key that ``added`` names and whose value in ``tree`` is empty or the key's default.
 
     ``added`` has the form of `_ADDED_KEYS`. An empty value is null, an empty list or an empty map.
     """

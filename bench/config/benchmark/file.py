@@ -325,7 +325,7 @@ def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple[str, ...]]]:
-    """Yield (key path, text, usable names) for every template of a config."""
+    """Yield (key path, text, names) for every template of a config. The template can insert the values ``names``."""
     template = config.ingestion.preprocessing.format_template
     if template is not None:
         yield ("ingestion", "preprocessing", "formatTemplate"), template, session_names(config)

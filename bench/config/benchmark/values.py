@@ -118,9 +118,9 @@ def scope_of(value: object) -> RowScope | None:
 def elements(path: Value, value: object) -> list[tuple[str, object]]:
     """Return (place, element) for each element that ``path`` finds in ``value``.
 
-    A place is a text such as ``sessions[2]``. If the path contains ``[*]``, each value that is not null is an element.
-    Otherwise, the path leads to a list, and each entry of the list is an element. Return an empty list if there is no
-    list. If ``value`` has a scope, each element gets the scope of its place.
+    A place is a text such as ``sessions[2]``. If the path contains ``[*]``, its elements are all matches that are not
+    null. The elements of any other path are the entries of the list at the path; there are none if it is not a list.
+    If ``value`` has a scope, each element gets the scope of its place.
     """
     scope = scope_of(value)
     if path.single:
@@ -168,7 +168,7 @@ class _MultiPath:
 class _ListPath(_MultiPath):
     """A path with ``[*]`` whose value is the list of all matches. The filter ``join`` needs this list.
 
-    If a match is itself a list, its entries are added instead.
+    A match that is itself a list is replaced by its entries.
     """
 
     def get(self, value: object) -> object | None:

@@ -197,8 +197,8 @@ class AnswerGuess:
 def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
     """Return the steps of the path from an answer value to its text.
 
-    The list of steps is empty if each answer is a text, or if only some answers are lists of texts. Return None if no
-    path fits all answers.
+    The list of steps is empty if each answer is a text, or if some answers are texts and the others are lists of texts.
+    Return None if no path fits all answers.
     """
     found = [one for one in values if one is not None]
     lists = [one for one in found if isinstance(one, list)]

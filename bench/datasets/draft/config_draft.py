@@ -168,7 +168,7 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return ``name``, the key ``file`` of a ``data.with`` step, in a form that also fits absolute paths.
+    """Return the file name of a ``data.with`` step so that it fits relative and absolute paths.
 
     In a template, ``^[^/]+`` (the first folder of a path) becomes a pattern for the last folder. Any other name is
     returned unchanged.

@@ -149,7 +149,7 @@ def _nested_texts(value: object) -> bool:
 
 
 def _add_decodes(layout: DataLayout) -> None:
-    """Add a ``decode`` step for each field whose texts are lists or maps written as text."""
+    """Add a ``decode`` step for each field that contains lists or maps written as text."""
     for name in dict.fromkeys(name for row in layout.rows for name in row):
         texts = [row.get(name) for row in layout.rows]
         if not any(isinstance(text, str) and LITERAL.match(text) for text in texts):

@@ -67,7 +67,8 @@ def _joined_name(layout: DataLayout, table: SampledFile) -> str:
 def add_judgements(layout: DataLayout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
     """Read relevance judgments from a file, and add them to the layout as evidence. Return False if there are none.
 
-    A row with a judgment has a question id, a document id and usually a grade. Or the row maps document ids to grades.
+    A row of the file is one judgment with a question id, a document id and usually a grade, or a map from document ids
+    to grades.
     """
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)
@@ -139,7 +140,8 @@ def join(layout: DataLayout, others: Sequence[SampledFile], *, siblings: bool) -
     """Join other files to the rows, one file at a time, until the rows have a history.
 
     The file with the best matching keys is joined first. Among equal matches, the file with the longest texts is first.
-    A file without matching keys is joined only if it is the only one left and ``siblings`` is false.
+    If the rows still have no history and only one file is left, this file is joined without keys. ``siblings`` is True
+    if the user named a single file instead of a folder; then no file is joined without keys.
     """
     left = [  # more rows, so that more of the keys are known
         table if len(table.sample) < SAMPLED else sample_file(table.path, table.name, most=_KEY_ROWS)

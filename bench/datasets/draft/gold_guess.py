@@ -119,10 +119,10 @@ class GoldGuess:
         return None
 
     def with_ids(self, names: Collection[str], history: HistoryGuess) -> tuple[str, str, str] | None:
-        """Return the first field whose values are all ids, what the ids name, and its config key.
+        """Return (field, kind, config key) for the first field whose values are all ids of sessions or of turns.
 
-        Return None if there is no such field. Ids that are numbers are not recognized, because any small number would
-        match.
+        ``kind`` is ``sessions`` or ``turns``. Return None if there is no such field. Ids that are numbers are not
+        recognized, because any small number would match.
         """
         for path, values in _gold_values(self.place.questions(), list(names)):
             if len(values) < 2 or all(map(str.isdecimal, values)) or path.count(".") > 1:

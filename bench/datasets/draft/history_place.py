@@ -83,10 +83,10 @@ class ContextLines:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _answer_passages(self, every: Sequence[HistoryGuess]) -> str:
-        """Return the evidence line if the name of a history field says that its passages contain the answer.
+        """Return the evidence line for the history field whose passages contain the answer.
 
-        All passages of this field are then evidence, and the line names their ids. Return an empty text if there is
-        only one history field. Return an empty text too unless exactly one field has such a name and ids.
+        Such a field is recognized by its name, and its passages must have ids. The line names these ids. Return an
+        empty text if there is no such field, if there are several, or if there is no other history field.
         """
         right = [one for one in every if _ANSWER_PASSAGES.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:

@@ -41,7 +41,11 @@ _TEXT_NAMES = ("content", "text", "question", "input_text", "query")
 
 
 class QuestionPlace:
-    """The objects that contain the questions. ``asked`` merges these objects: each field has its first value."""
+    """The objects that contain the questions.
+
+    ``asked`` is a sample question: all fields of the objects, each with its first value. If the objects are maps in
+    rows, it is the first map.
+    """
 
     def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
         self.rows = rows
@@ -152,8 +156,8 @@ class QuestionPlace:
     def _marked_field(self) -> str | None:
         """Return the only field whose texts usually end with a question mark.
 
-        In a file that contains only questions (`texts_ask`), the field ``text`` is used if there is no such field.
-        Otherwise, None is returned.
+        If there is no such field, return ``text`` if `texts_ask` is true and a question has this field. Otherwise,
+        return None.
         """
         marked = question_by_mark(self.questions())
         return marked or (first_field(self.asked, ("text",), str) if self.texts_ask else None)
@@ -174,9 +178,9 @@ class QuestionPlace:
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
-        """Return the fields that some questions have instead of the field ``name``.
+        """Return the names of the fields that some questions have instead of the field ``name``.
 
-        For each question without the field ``name``, this is the first field of ``names`` that the question has.
+        Such a field is the first of ``names`` that a question without the field ``name`` has.
         """
         found = (first_field(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
@@ -187,9 +191,9 @@ class QuestionPlace:
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
-    """Return the config paths of question and answer, and all questions as objects.
+    """Return a map with the config paths of ``question`` and ``answer``, and one object for each question.
 
-    Return None unless the questions are the keys of maps or the first elements of pairs.
+    The questions must be the keys of maps or the first elements of pairs. Otherwise, return None.
     """
     known = [value for value in values if value]
     maps = [value for value in known if isinstance(value, Mapping)]

@@ -235,7 +235,7 @@ class ConfigNames:
 
 
 def _item_paths(config: BenchmarkConfig) -> Iterator[NameAt]:
-    """Yield the config's paths to values that only an item can contain and that some items may lack."""
+    """Yield the config's paths to optional values that only the item itself can contain, not its row or history."""
     fields, lists = config.fields, list(questions_of(config))
     yield from _paths_given(
         (("schema", "choice_answer"), fields.choice_answer),

@@ -230,7 +230,7 @@ def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
-    """Return the path of the first data file, or None if any of the config's data files is missing."""
+    """Return the path of the first data file. If one of the config's data files is missing, return None."""
     found = [_matching_files(config, name, workspace) for name in config.data.names]
     return found[0][0][2] if all(found) else None
 
