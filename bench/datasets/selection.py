@@ -183,7 +183,8 @@ def _sample_key(seed: int, benchmark: str, item_id: str) -> bytes:
 def allocate_sample(sizes: Counter[str], sample: int) -> dict[str, int]:
     """Return a map from question type to the number of items to sample, by the method of largest remainder.
 
-    A type never gets more items than it has. Among types with equal remainders, the first by name gets the item.
+    A type never gets more items than it has. The items that remain after rounding down go to the types with the largest
+    remainders. Types with equal remainders are taken in the order of their names.
     """
     total = sum(sizes.values())
     wanted = min(sample, total)

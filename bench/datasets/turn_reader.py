@@ -175,10 +175,10 @@ class TurnReader:
             raise place.error(f"{where}.{path_name(path)}", "is not a date that can be read", value, hint=DATE_HINT)
 
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
-        """Return the id of a turn, or None if the config does not map the ids of turns.
+        """Return the id of a turn, or None if there is none.
 
-        If there is no ``itemSchema``, the id is read from a field with a usual name. Return None if the turn has no
-        such field.
+        With an ``itemSchema``, the id is read only if the schema maps it. Without an ``itemSchema``, the id is read
+        from a field with a usual name.
 
         Raises:
             DataError: ``itemSchema`` maps the id but the turn has none, or the value is not an id.

@@ -65,7 +65,7 @@ def validate_benchmark(path: Path, catalog: Catalog) -> Validation:
 def check_coverage(dataset: Dataset) -> None:
     """Raise a DataError if the memories do not contain all evidence. The message lists the items.
 
-    Nothing is checked if the evidence never names turns, or if the config escapes HTML.
+    Nothing is checked if the evidence never names turns, or if the config sets ``escapeHtml``.
     """
     if not dataset.turn_evidence:
         return

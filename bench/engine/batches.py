@@ -42,7 +42,7 @@ class JournaledBatches:
     async def start(self, tasks: TaskGroup) -> None:
         """Start every task.
 
-        Each task also fetches missing results: it gets the batches that earlier processes sent to its endpoint.
+        Each task also fetches the missing results of the batches that earlier processes sent to its endpoint.
         """
         records = await open_batches(self.run) if self.senders else []
         for sender in self.senders:

@@ -119,8 +119,8 @@ class Outcome:
     def resume(self) -> str | None:
         """Return the command that continues the run; None when nothing is left to do.
 
-        If all failures are those of evaluators or metrics, the command is a rescore, because a resume would be refused
-        after their code is fixed.
+        If all failures are those of evaluators or metrics, the command is a rescore. The user must fix their code, and
+        a resume with changed code is refused.
         """
         if self.rescore:
             return self.rescore
@@ -185,7 +185,7 @@ def status_of(
 ) -> RunState:
     """Return the state of the run at its end; a request to stop that came after the last item does not count.
 
-    ``pending`` is True if items are pending that ``jobs`` does not show, because they are those of a rescore.
+    ``pending`` is True if a rescore has not finished. ``jobs`` does not show the pending items of a rescore.
     """
     if stop is not None and (pending or any(job.pending for job in jobs)):
         return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED

@@ -86,7 +86,7 @@ class PendingItems:
         return (epoch for epoch in every if all((item, epoch) in one for one in self.rescorable))
 
     def _is_finished(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
-        """Return True if each `Finished` in ``every`` contains all epochs of the item."""
+        """Return True if every phase in ``every`` has succeeded in all epochs of the item."""
         return all((ref.id, epoch) in one for one in every for epoch in range(1, self.lane.benchmark.epochs + 1))
 
     @property

@@ -164,9 +164,9 @@ class Progress:
         self.lanes[lane].memories += count
 
     def item_ended(self, job: str, state: State | None, value: float | None, corpus: str = "") -> None:
-        """Count an ended item of a job, with its state and its score ``value``.
+        """Count the score ``value`` of an epoch that has ended, and the final state of its item.
 
-        If ``state`` is None, the item has other open epochs, and only the score of this epoch counts.
+        If other epochs of the item are still open, ``state`` is None and no state is counted.
         """
         row = self.jobs[job]
         if state is not None:

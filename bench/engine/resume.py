@@ -185,7 +185,7 @@ async def rescored_plan(
 
 
 async def show_own_scoring(run: RunContext) -> None:
-    """Hide the rescores of a run that continues, because they do not score the items that were pending."""
+    """Hide the rescores of a run that continues, because they have no scores for the items that now run."""
     async with Reader.open(run.folder) as reader:
         rescored = bool(await reader.events(RESCORED))
     if not rescored:

@@ -233,9 +233,8 @@ def read_object(
 ) -> tuple[Mapping[str, object] | None, str]:
     """Return (object, "") for a text that is one JSON object of the schema, or (None, reason) for any other text.
 
-    ``deciding`` is the only key that the schema requires. If the object does not fit the schema, the reason is
-    ``out_of_range`` or ``no_verdict``. It is ``out_of_range`` if the key ``deciding`` must be a number and its number
-    is outside 0..1.
+    ``deciding`` is the only key that the schema requires. If the object does not fit the schema, the reason is usually
+    ``no_verdict``. If the value of ``deciding`` must be a number and is outside 0..1, the reason is ``out_of_range``.
     """
     rest, reason = judge_text(text, finish_reason)
     if reason:

@@ -56,7 +56,7 @@ class JudgePrompt:
         """Parse the text of a judge prompt. Its placeholders must be names in ``NAMES``.
 
         Raises:
-            ConfigError: a placeholder is unknown, or the prompt asks for a score above 1 without its scale.
+            ConfigError: a placeholder is unknown, or the prompt asks for a score above 1 but not for the scale.
         """
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
         _require_readable_scale(template, text)
@@ -104,9 +104,9 @@ _SCALE = pattern(
 
 
 def _require_readable_scale(template: Template, text: str) -> None:
-    """Raise ConfigError if the prompt asks for scores above 1, such as 1 to 5, but not for the scale in the reply.
+    """Raise ConfigError if the prompt asks for scores above 1, but does not let the judge state the scale.
 
-    A score alone is read as a number from 0 to 1. A reply such as ``4/5`` states its scale.
+    A score such as ``4`` is read as a number from 0 to 1. A score such as ``4/5`` states its scale.
     """
     for found in _SCALE.finditer(text):
         top = int(found["top"])

@@ -84,8 +84,8 @@ class AuditEvaluator(JudgeSettings):
 
         Return an empty list if no memory is stored.
 
-        All prompts get the digest of the prompt ``stored``, because the verdict names only this digest. `complete_all`
-        adds an index to the digest, so that each call has an id of its own.
+        All prompts get the digest of the judge prompt ``self.stored``, because the verdict names only this digest.
+        `complete_all` adds an index to the digest, so that each call has an id of its own.
         """
         if not stored:
             return []

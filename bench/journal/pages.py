@@ -338,9 +338,10 @@ async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem,
 
 
 async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit: int) -> list[EndedItem]:
-    """Return up to ``limit`` ended items for each corpus, from the first item of the corpus on.
+    """Return the ended items that follow the start of each corpus in ``corpora``, up to ``limit`` per start.
 
-    If a corpus has fewer ended items, items of the corpora after it follow. No item is returned twice.
+    If a corpus has fewer than ``limit`` ended items, items of the next corpora are returned too. No item is returned
+    twice.
     """
     interned = await reader.interned()
     found: dict[tuple[str, str, int], EndedItem] = {}

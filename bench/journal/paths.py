@@ -66,6 +66,6 @@ def public_logs(folder: Path) -> list[Path]:
 
 
 def run_ids(workspace: Path) -> list[str]:
-    """Return the ids of the runs in a workspace, the run whose journal was last changed first."""
+    """Return the ids of the runs in a workspace, sorted by the last change of their journals, newest first."""
     found = [path for path in (workspace / CHECKPOINTS).glob(f"*/{JOURNAL}") if path.is_file()]
     return [path.parent.name for path in sorted(found, key=lambda path: (-path.stat().st_mtime, path.parent.name))]

@@ -222,7 +222,7 @@ class Reader:
     async def last_outcomes(self, chains: Sequence[Chain], builds: Iterable[str]) -> dict[Phase, Counter[str]]:
         """Count how each phase ended last: ingest and index for each corpus of ``builds``, other phases for each item.
 
-        An item whose search or answer failed was not evaluated, so evaluate does not count it.
+        The counts of evaluate leave out each item whose search or answer failed, because it was not evaluated.
         """
         found = {phase: Counter[str]() for phase in Phase}
         for build in dict.fromkeys(builds):
@@ -655,10 +655,11 @@ class Reader:
         )
 
     async def uncounted_costs(self, lane: str, answering: str, job: str) -> dict[str, tuple[Decimal, int]]:
-        """Return owner -> (cost in USD, number of calls with unknown cost) of calls that no value of an item includes.
+        """Return, for each owner, the cost of its calls that are not part of an item's cost.
 
-        These are calls of failed and unfinished items, earlier attempts, and calls for no item, such as the calibration
-        of a judge. Calls of a lane for no item are left out, because they belong to the ingest.
+        The cost is (USD, number of calls with unknown cost). The calls are those of failed and unfinished items, of
+        earlier attempts, and of no item, such as the calibration of a judge. Calls of a lane for no item are left out,
+        because they belong to the ingest.
         """
         found: dict[str, tuple[Decimal, int]] = {}
         for owner, usd, billed, calls in await self._all("uncounted_costs", clean(lane), clean(answering), clean(job)):

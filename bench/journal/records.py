@@ -153,10 +153,10 @@ _GENERATED_NAME = pattern(r"(?i)[\w.-]*(?:[0-9a-f]{16}|-[0-9a-f]{4}-[0-9a-f]{12}
 
 
 def cause_texts(errors: Iterable[tuple[str, str, str]]) -> dict[str, str]:
-    """Return a map from each error text to the text of its cause.
+    """Return a map from each error text to one text for all errors with the same cause.
 
-    ``errors`` are (text, corpus, item). Texts that differ only in the names of corpora and items have the same cause.
-    The text of their cause has placeholders for these names. Any other text is the text of its own cause.
+    ``errors`` are (text, corpus, item). If several texts differ only in the names of corpora and items, they have the
+    same cause. They are mapped to a text with placeholders for the names. Any other text is mapped to itself.
     """
     owners: dict[str, set[tuple[str, str]]] = {}
     for text, corpus, item in errors:
@@ -314,7 +314,7 @@ class CorpusRecord:
 
     @property
     def sending_us(self) -> dict[str, int]:
-        """Return the times of the adds of the last attempt, and of the provider's ``finish``, with their parts."""
+        """Return the time of the last attempt for adding memories and for the provider's ``finish``, with its parts."""
         return _summed(row for row in self.last if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED))
 
     @property

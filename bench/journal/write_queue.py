@@ -259,7 +259,7 @@ class Journal:
         await self.flush()
 
     async def show_scoring(self, number: int, **extra: object) -> None:
-        """Show the hidden rows of the rescore ``number``, or hide those of all rescores if it is 0.
+        """Show the hidden rows of the rescore ``number``. If ``number`` is 0, hide the rows of all rescores.
 
         At the same time, ``extra`` is added to ``meta.extra``.
         """

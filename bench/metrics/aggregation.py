@@ -190,7 +190,7 @@ class MeanWithPercentiles:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The total cost: the sum over items, failed items, corpora, and calls that no item includes."""
+    """The total cost: the sum over all items (failed items too), all corpora, and calls that no item includes."""
 
     scale: ClassVar[int] = 1
     name: str = "other"

@@ -99,7 +99,7 @@ class RowPaths(ItemPaths):
             self.deletion = target, query, value_of(steps.deleted_content)
 
     def histories(self, row: object) -> list[object]:
-        """Return the values of a row's history fields, in which metadata can be searched.
+        """Return the values of a row's history fields. The metadata of an item can be inside these values.
 
         A field with ``[*]`` in its path is left out.
         """

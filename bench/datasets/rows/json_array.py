@@ -6,8 +6,8 @@ Example::
         for row in array_rows(file, 0, "data.json"):
             row.place.index, row.offset, row.length, row.values
 
-The library ijson is used only to find the end of each row. The bytes of the row are then parsed separately. A row that
-is read again later therefore has the same values.
+The library ijson is used only to find the end of each row. The values are parsed from the bytes of this row alone.
+When a single row is read again later, its bytes are the same, so its values are the same too.
 """
 
 from __future__ import annotations

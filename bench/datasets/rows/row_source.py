@@ -146,8 +146,8 @@ class RowSource:
     def missing_names(self, *, of_file: bool = False) -> Iterator[str]:
         """Yield a message for each name in the config section ``data`` that no row contains.
 
-        The message begins with the place in the config. If ``of_file`` is true, names of fields that ``data.with`` adds
-        are left out, because a failed step adds no field.
+        The message begins with the place in the config. If ``of_file`` is true, there are no messages about fields that
+        ``data.with`` adds: if a step fails, its field is missing although its name is right.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
@@ -164,10 +164,9 @@ class RowSource:
                 yield f"data.with.{step.name}.where excludes {counted(count, 'row(|s)')} of {files}"
 
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
-        """Return an error that shows the place of the joined row, if this row causes the error.
+        """Return the error with the place of the joined row, if the error is about a row that is joined to ``row``.
 
-        One faulty joined row then gives equal errors in all rows to which it is joined. Any other error is returned
-        unchanged.
+        All rows to which one faulty row is joined then give the same error. Any other error is returned unchanged.
         """
         found = _JOINED.fullmatch(error.message)
         step = next((step for step in self.steps if found and step.name == found["field"]), None)

@@ -53,10 +53,10 @@ async def contents(
 async def unsearched(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Return a record of a namespace, made without searches.
+    """Return a record of a namespace that contains no search results.
 
-    A comparison with this record checks only that the searches have hits. If the provider can restore namespaces, the
-    digest of the whole namespace is compared.
+    A later comparison with this record sends the searches, but can check only that each search has hits. If the
+    provider can restore namespaces, the digest of the whole namespace is compared instead.
     """
     whole = await _whole(provider, space)
     found = {memory.id: VARIES for memory in samples(memories)} if DIGEST not in whole else {}

@@ -72,8 +72,8 @@ async def clear_run(
     """Clear every namespace that a run has left, and return the number of cleared namespaces.
 
     Each clear is recorded in the journal. ``moved`` names providers whose changed address or config is accepted.
-    ``freed`` names runs that no longer need the memories. ``orphans`` is True if the caller keeps the run itself; then
-    the files of built-in providers are deleted too.
+    ``freed`` names runs that no longer need the memories. ``orphans`` is True for ``bench clean --orphans``: the caller
+    does not delete the run, so the files of built-in providers are deleted here.
 
     Raises:
         UsageError, ConfigError, DataError: the configs or data of the run can no longer be read.

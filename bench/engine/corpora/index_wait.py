@@ -146,7 +146,10 @@ class IndexWait:
         return await retry_unreadable(sentinel.found)
 
     async def _counts(self, sentinel: Sentinel, began: int) -> Mapping[str, int]:
-        """Return the counts of `_count`; empty if they are not wanted or cannot be read, which fails no corpus."""
+        """Return the counts of `_count`, or an empty mapping if they are not wanted or cannot be read.
+
+        The corpus does not fail if its counts cannot be read.
+        """
         if not self._sentinel_wanted:
             return {}
         counted = await self.lane.run.attempt_and_journal(lambda: self._count(sentinel, began), self._call_owner)
@@ -155,8 +158,10 @@ class IndexWait:
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
         """Return how many sample memories were searched and found, and how many memories the service has.
 
-        Missing sample memories are searched again for some time. If a memory of one corpus is still missing at the end,
-        the other corpora stop at their first failed retry. Return an empty mapping for a built-in provider.
+        Missing sample memories are searched again for some time. If one is still missing at the end, all other
+        corpora wait less: they stop at the first repeated search that does not find its memory.
+
+        Return an empty mapping for a built-in provider.
         """
         if self.lane.plan.provider.built_in is not None:
             return {}

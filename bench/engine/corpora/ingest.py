@@ -164,7 +164,7 @@ class IngestPass:
         self._append_row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
     def count_lost(self, batches: int, *, cost_usd: str | None) -> None:
-        """Add calls that a killed process made for batches without a response; ``cost_usd`` is the price of one."""
+        """Add calls that a killed process made for batches without a response; ``cost_usd`` is the price of a call."""
         call = Call(
             endpoint=f"{self.lane.plan.provider.config.name}.add",
             role="provider",
@@ -250,7 +250,7 @@ class IngestPass:
     def _may_be_own(self) -> bool:
         """Return True if an earlier process may have written to this new namespace, and the provider can clear it.
 
-        A process that writes no intent rows can end after it sent a batch and before it wrote the first row.
+        If a process writes no row before it sends a batch, it can end before it wrote any row about the namespace.
         """
         provider = self.lane.provider
         return self.lane.run.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear

@@ -253,10 +253,10 @@ def _row_data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, objec
 
 
 async def _lend_and_compare(run: RunContext, lane: OpenLane, stored: StoredBuild) -> Changes:
-    """Compare the contents of a build's namespaces with its record, and return the differences.
+    """Compare the contents of a build's namespaces with the stored record, and return the differences.
 
-    Before the comparison, a file is written so that the other run does not clear the namespaces. The file is removed if
-    the contents differ.
+    Before the comparison, a file is written, so that the run that made the build does not clear the namespaces. The
+    file is removed if the contents differ.
     """
     lend(stored.folder, to=run.run_id)
     different: Changes = []

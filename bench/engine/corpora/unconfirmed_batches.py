@@ -97,8 +97,10 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
     """Return the batches in doubt that were stored, as searches show.
 
-    Return None if the result is unclear for a batch. If the provider cannot be reached, return the failure. A batch
-    counts as not stored only if memories are searchable at once, and the last acknowledged batch is found.
+    Return None if the result is unclear for a batch. If the provider cannot be reached, return the failure.
+
+    A batch that is not found counts as not stored under two conditions. The provider makes memories searchable at once.
+    Searches find the last acknowledged batch.
     """
     stored = set[int]()
     for position in doubts:

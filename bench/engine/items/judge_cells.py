@@ -81,7 +81,7 @@ class JudgeCell:
 
 
 async def judge_cell(plan: Plan, rows: Sequence[ExternalRow], *, run: tuple[Path, str] | None) -> JudgeCell:
-    """Return the judge of a plan, with the answers of ``rows`` and its earlier replies on them.
+    """Return the judge of a plan, the answers in ``rows``, and the judge's earlier replies on these answers.
 
     ``run`` is the folder and the job of the run that gave the answers; None if the answers come from a file.
     """

@@ -168,9 +168,10 @@ HIT_CUT = "hit_cut"
 def flags_of(
     reply: Completion, item: Item, *, prompt: str = "", most: int = 0, context: Sequence[str] = (), exact: bool = False
 ) -> tuple[str, ...]:
-    """Return the flags of an answer for reports: from how it ended, from its text, and from its endpoint.
+    """Return the flags of an answer for reports.
 
-    ``most`` is the token limit of the answer. ``exact`` is True if a scoring rule compares whole texts.
+    They show how the reply ended, what is unusual in its text, and what its endpoint reported. ``most`` is the token
+    limit of the answer. ``exact`` is True if a scoring rule compares whole texts.
     """
     ended = {"length": CUT, "refusal": REFUSED}.get(reply.finish)
     if ended == CUT and "context" in (reply.native_finish or ""):

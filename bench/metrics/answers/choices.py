@@ -197,7 +197,7 @@ _LONGBENCH = pattern(r"The correct answer is \(?([A-Z])\b")
 
 
 def _letters_in(text: str, letters: str) -> set[str]:
-    """Return the letters of options that are in brackets. Without brackets, return the letters that are words."""
+    """Return the option letters that are in round brackets; if there are none, those that are single words."""
     kind = f"[{letters}]"
     upper = text.upper()
     return set(re.findall(rf"\(({kind})\)", upper) or re.findall(rf"\b({kind})\b", upper))
@@ -206,8 +206,7 @@ def _letters_in(text: str, letters: str) -> set[str]:
 def _option_in(text: str, choices: Sequence[str]) -> int | None:
     """Return the index of the option that the text states: in a phrase, in its first or last line, or in bold.
 
-    If the text states no option, return the index of the option that it mentions. Return None if it states or mentions
-    several options.
+    Return None if the text states several options. If it states no option, return the result of `_mentioned_option`.
     """
     for found in (
         _stated_options(text, choices),

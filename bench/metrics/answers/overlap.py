@@ -126,7 +126,10 @@ def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]
 
 
 def _share(percent: float) -> float:
-    """Return a score of sacreBLEU in 0..1. For equal texts, rounding makes the score slightly larger than 100."""
+    """Convert a score of sacreBLEU from percent to a share of at most 1.
+
+    Rounding can make the score of equal texts slightly larger than 100 percent.
+    """
     return min(1.0, float(percent) / 100)
 
 
