@@ -189,7 +189,11 @@ class JobMetadata:
         )
 
     def _source_of_prompt(self, role: str, sha256: str) -> Literal["default", "benchmark", "custom", "vendor"]:
-        """Return the source of a prompt: ``custom`` = from the command line, ``default`` = from this program."""
+        """Return the source of a prompt.
+
+        The source is the command line (``custom``), the vendor of the provider, the benchmark, or this program
+        (``default``).
+        """
         speaker, _, kind = role.partition(".")
         request = object_or_empty(self.meta.request)
         if speaker == "answer" and self.record.track == "vendor":

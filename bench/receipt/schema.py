@@ -155,7 +155,7 @@ class Receipt(Body):
 
 
 class SignedReceipt(Receipt):
-    """The whole document as it is in a file; used for its JSON Schema."""
+    """The whole document of a receipt file: a receipt with its signature."""
 
     signature: Signature
     """the signature; the only part that is not signed"""
@@ -199,7 +199,7 @@ def _admit_signature(signature: JSON) -> None:
 
 
 def _refuse_other_definitions(receipt: Receipt) -> None:
-    """Raise SchemaMismatch if a metric is listed twice in ``metrics``, or if a score has another definition than there.
+    """Raise SchemaMismatch if ``metrics`` lists a metric twice, or does not list the definition of a score.
 
     The config digest covers ``metrics`` but not the scores.
     """

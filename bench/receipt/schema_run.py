@@ -155,7 +155,10 @@ class DatasetFile(ClosedModel):
 
     @property
     def digests(self) -> Mapping[str, str]:
-        """Return a map from each file name to its SHA-256. The name of a single file is not stated, so it is empty."""
+        """Return a map from each file name to its SHA-256.
+
+        The key of a single file is an empty text, because the receipt does not state the name of this file.
+        """
         return self.files or {"": self.sha256}
 
 

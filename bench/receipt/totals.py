@@ -323,9 +323,9 @@ class JobTotals:
 
 
 def _is_about(reported: float | None, value: float | None) -> bool:
-    """Return True if the interval of a reported value is an interval of ``value``.
+    """Return True if both values are equal, so that the interval of ``reported`` is also the interval of ``value``.
 
-    The values differ if repeats of an item are combined by another rule than the mean.
+    ``reported`` is the value in the report. The values differ if the report does not use the mean of an item's repeats.
     """
     return reported is not None and value is not None and isclose(reported, value, rel_tol=1e-9, abs_tol=1e-9)
 

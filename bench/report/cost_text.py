@@ -37,7 +37,10 @@ def build_name(cost: MemoryCost) -> str:
 
 
 def _row(name: str, parts: Sequence[tuple[CallTotals, int]]) -> tuple[str, ...]:
-    """Format the sum of the means of ``parts``; dashes if there are no parts."""
+    """Return a table row with calls, tokens, cost and time, each added up over ``parts``.
+
+    A part is (totals, number by which the totals are divided). Without parts, the row has dashes.
+    """
     if not parts:
         return (name, "-", "-", "-", "-")
     calls, tokens, us = (

@@ -177,7 +177,7 @@ class Report:
 
 
 def usage_by_role(spent: Mapping[str, Mapping[str, UsageTotals]]) -> dict[str, UsageTotals]:
-    """Return role -> totals over all owners."""
+    """Return role -> totals over all owners of calls. An owner is a lane, its answers, or a job."""
     found: dict[str, UsageTotals] = {}
     for by_role in spent.values():
         for role, one in by_role.items():

@@ -121,8 +121,8 @@ SUSPICIOUS_ANSWERS: Mapping[str, str] = {
 def event_notes(events: Sequence[Event], error_kinds: Mapping[str, int], *, pending: bool) -> list[str]:
     """Return the messages of the events of a job.
 
-    Messages that differ only in names are one note. A stop has no note if a resume has since completed the job, and no
-    item has failed for the reason of the stop.
+    Messages that differ only in names are one note. The message of a stop is left out if a resume has completed the
+    job, unless an item has failed for the reason of the stop.
     """
     standing = [event for event in events if event.message and (pending or not _is_repaired(event, error_kinds))]
     resets = [event for event in standing if event.kind == RESET]
@@ -142,7 +142,10 @@ BILLING_ROLES = {"answering": "answering model", "judge": "judge", "embedding": 
 
 
 def timeout_notes(usage: Mapping[str, UsageTotals]) -> list[str]:
-    """Return a note for each model with a price, or an unknown price, that did not respond to some calls in time."""
+    """Return a note for each model that did not respond to some calls in time.
+
+    A model whose calls are known to cost nothing gets no note.
+    """
     return [
         f"{counted(one.timeouts, f'call(|s) of the {text}')} timed out: the vendor may bill "
         f"{'it' if one.timeouts == 1 else 'them'}, but the cost is unknown and not included"
@@ -181,7 +184,7 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
 
 
 async def request_notes(reader: Reader, record: JobRecord) -> list[str]:
-    """Return notes on a job's replies that came from the call cache, or to requests without a planned setting."""
+    """Return notes on replies that came from the call cache, and on planned settings that a model rejected."""
     answers = await reader.flagged(record.answer_owner, Phase.ANSWER)
     verdicts = await reader.flagged(record.key, Phase.EVALUATE)
     return [*cached_notes(answers, verdicts), *_unsent_notes(record, answers, verdicts)]

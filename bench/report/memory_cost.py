@@ -132,7 +132,7 @@ class QueryCost:
 
     @property
     def known_usd_per_question(self) -> Decimal | None:
-        """USD per question of the calls with a known cost; None if no search or no answer was successful."""
+        """The cost per question in USD, without calls of unknown cost; None if no search or no answer succeeded."""
         parts = self.parts
         return sum((Decimal(totals.cost_usd) / n for totals, n in parts), Decimal(0)) if parts else None
 

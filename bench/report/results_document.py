@@ -113,7 +113,8 @@ def results_json(report: Report) -> ResultsDocument[JobDocument]:
 def report_json(report: Report) -> Json:
     """Return the document ``report.json``.
 
-    Results that are equal in identical runs are separate from measured values.
+    The part ``results`` has the values that do not depend on a clock, a network or a price. The part ``measured`` has
+    the other values.
     """
     jobs, measured = [], []
     for job in report.jobs:

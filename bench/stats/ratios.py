@@ -1,4 +1,4 @@
-"""Compare the times of two systems on the same items by the ratio of a percentile.
+"""Compare the times of two systems on the same items: compute and test the ratio of their percentiles.
 
 With up to 20 clusters, whole clusters are resampled. Each resample gives a log ratio, and the spread of all log ratios
 gives the standard error of a t test. For C clusters, the test has C - 1 degrees of freedom. A plain bootstrap of ten
@@ -161,7 +161,8 @@ def _marginal_test(
     """Test the log ratio of two percentiles by t. The standard error comes from ``_influences`` of both sides.
 
     Without clusters, Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b. Here s_a and s_b are the standard errors from the
-    interval of each percentile. r is the correlation of two events: the time of a, or of b, is above its percentile.
+    interval of each percentile. r is the correlation of two events per item: the time of a is above a's percentile, and
+    the time of b is above b's percentile.
     """
     beyond = int(len(left) * min(p, 100 - p) / 100)
     if beyond < MIN_BEYOND:

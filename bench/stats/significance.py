@@ -218,8 +218,9 @@ def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
     """Return the adjusted p value of each comparison (row).
 
     A row has one number for each item or cluster: the sum of its differences, or 0 if it has no differences. The test
-    statistic of a row is ``abs(sum) / sqrt(sum of squares)``. The p value is the share of patterns of signs in
-    which this row, or a row with a smaller statistic, reaches the observed statistic of this row.
+    statistic of a row is ``abs(sum) / sqrt(sum of squares)``. Each pattern of signs gives all rows new statistics. The
+    p value of a row is the share of patterns in which a new statistic reaches the observed statistic of this row. Only
+    the new statistics of this row and of rows with a smaller observed statistic are considered.
     """
     if not rows:
         return []

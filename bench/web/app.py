@@ -108,7 +108,7 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings of a site that the command line gives."""
+    """The settings with which a site is opened."""
 
     workspace: Path
     environment: Environment = field(default_factory=Environment)

@@ -225,7 +225,8 @@ def scale_from_zero(largest: float) -> Scale:
 def scale_over(values: Sequence[float]) -> Scale:
     """Return a scale that fits these values.
 
-    The scale is linear from zero. If the values differ by a large factor (``WIDE``), the scale is logarithmic.
+    If all values are above zero and differ by a large factor (``WIDE``), the scale is logarithmic. Otherwise, the scale
+    is linear from zero.
     """
     least, largest = min(values), max(values)
     if least <= 0 or largest / least < WIDE:

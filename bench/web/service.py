@@ -294,8 +294,9 @@ class Service:
     async def stop(self, run_id: str, why: str) -> str:
         """Stop a run cleanly, or remove the run from the queue; return the state of the run.
 
-        ``why`` is ``pause`` or ``cancel``. A new run that is paused in the queue keeps its order: its state is
-        ``paused``. The state of any other run that was only queued is ``not started``.
+        ``why`` is ``pause`` or ``cancel``. If a queued new run is paused, its order stays stored, and its state is
+        ``paused``. If a queued run is canceled, or if the resume of a run is paused in the queue, its order is deleted,
+        and its state is ``not started``.
         """
         self.orders.drop(run_id)
         waiting = [order for order in (*self.queue, *self.paused.values()) if order.run_id == run_id]

@@ -7,8 +7,8 @@ log entries.
     rotate(ring, old="default", new=None, at=format_time(now))
     revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=format_time(now))
 
-The file of a private key is readable only by its owner. It is never overwritten, and never created in a git work tree,
-unless git ignores it.
+The file of a private key is readable only by its owner, and is never overwritten. The file is created in a git work
+tree only if git ignores it.
 """
 
 from __future__ import annotations

@@ -159,10 +159,10 @@ def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], ReceiptScore]:
-    """Return (option ``duplicates`` of the metric, k) -> score, for the metrics whose base names are in ``bases``.
+    """Return the scores of the metrics whose base names are in ``bases``.
 
-    The option tells how the metric counts duplicate hits; "" = not stated. ``uncut`` is the k of metrics without a k in
-    their name. If it is None, these metrics are left out.
+    The key of a score is (option ``duplicates`` of its metric, k). The option tells how the metric counts duplicate
+    hits; "" = not stated. Metrics without a k get the k ``uncut``. If ``uncut`` is None, they are left out.
     """
     found = {}
     for name, score in body.scores.deterministic.items():
@@ -389,7 +389,7 @@ def invariants_of(receipt: Receipt) -> list[Finding]:
 
 
 def policy(receipt: Receipt) -> list[Finding]:
-    """Return a warning for each condition of a published receipt that this receipt does not meet.
+    """Return a warning for each property that a published receipt should not have, such as uncommitted changes.
 
     :func:`strict` turns these warnings into failures.
     """
@@ -414,9 +414,9 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def strict(findings: list[Finding]) -> list[Finding]:
-    """Return the findings, and for each warning of any check also a failure of the check ``policy``.
+    """Return the findings with an additional failure of the check ``policy`` for each warning.
 
-    The warnings of ``policy`` itself are removed. The warnings of other checks stay.
+    The failure replaces a warning of ``policy`` itself. The warnings of other checks are kept.
     """
     return [
         *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),

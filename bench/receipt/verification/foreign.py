@@ -1,4 +1,4 @@
-"""Verify receipts of the original system, which signs a receipt in one of two ways.
+"""Verify receipts of the original system PRZM, an earlier program that signs a receipt in one of two ways.
 
 Each way has a name, called the profile. ``przm-p1`` signs the document without ``signature``. ``przm-p2`` also leaves
 out some fields that change with each run. The program does not detect the profile, and the signature check fails with

@@ -1,4 +1,4 @@
-"""Check the confidence intervals of a receipt: whether they are possible, and whether the rows give them.
+"""Check whether the confidence intervals of a receipt are possible, and whether they follow from the rows.
 
 Example::
 
@@ -7,8 +7,9 @@ Example::
     check.add(1.0, "corpus-1", [("question_type", "temporal")])
     check.fault()                                           # from the rows; None if the interval follows from them
 
-An interval of repeated items (epochs) is over the items, not over the rows, and the receipt does not state how the
-repeats of an item were combined. Such an interval is not recomputed, and may lie next to the mean of the rows.
+If items were repeated (epochs), an interval is computed from one value per item, not from the rows. The receipt does
+not state how the repeats of an item were combined. So such an interval is not recomputed, and it need not contain the
+mean of the rows.
 """
 
 from __future__ import annotations
@@ -72,7 +73,10 @@ class IntervalCheck:
         self._too_large = self._too_large or abs(value) > MAX_VALUE
 
     def fault(self) -> str | None:
-        """Return the difference between the stated interval and the rows; None if there is none, or if it is open."""
+        """Return as text how the stated interval differs from the interval of the rows.
+
+        The result is None if the intervals are equal, or if the stated interval is missing or cannot be recomputed.
+        """
         stated = self._stated
         if stated is None or self.is_open:
             return None
@@ -86,9 +90,10 @@ class IntervalCheck:
         return f"[{stated.low}, {stated.high}] ({stated.method}), but the rows give {given or 'none by this method'}"
 
     def _candidates(self, stated: ReceiptInterval) -> Iterator[Interval | None]:
-        """Yield the intervals by every rule that the stated method can belong to.
+        """Yield the interval of the rows for each case that the stated method allows.
 
-        The receipt does not state whether items of one corpus depend on each other, or whether the values are shares.
+        There are several cases, because the receipt does not state whether items of one corpus depend on each other,
+        and whether the values are shares.
         """
         for clustered in (True, False):
             if (stated.method == "cluster_t" and not clustered) or (stated.method in ("wilson", "t") and clustered):

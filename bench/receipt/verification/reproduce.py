@@ -116,7 +116,9 @@ class Reproduction:
 
 
 async def reproduce(path: Path, setting: ReproductionSettings) -> Reproduction:
-    """Verify a receipt, also with the log of the request, repeat its run, and compare the results.
+    """Verify a receipt, repeat its run, and compare the results.
+
+    If ``setting.request`` has a log, also verify the entry of the receipt in this log.
 
     Raises:
         NotVerified: the receipt is not VALID.
@@ -193,8 +195,9 @@ def _refuse_inexact(receipt: Receipt) -> None:
 
 
 def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -> tuple[str, ...]:
-    """Raise CannotReproduce if the plan differs from the receipt. Otherwise return the differences in the code
-    as text.
+    """Raise CannotReproduce if the configuration of the plan differs from the configuration in the receipt.
+
+    Differences in the commit, the lock file or the code of bench raise no error. They are returned as text.
     """
     meta = run_meta(plan, "reproduce", CodeState.read(environment), environment)
     facts = JobMetadata(meta=meta, record=read_jobs(meta.extra)[0])

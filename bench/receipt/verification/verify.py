@@ -84,7 +84,7 @@ class VerificationOutcome:
 
     @property
     def original_document(self) -> Mapping[str, JSON] | None:
-        """The document of a receipt of the original system; None for any other document."""
+        """The document, if it is a receipt of the original system PRZM; None otherwise."""
         fits = any((finding.check, finding.status) == ("schema", "ok") for finding in self.findings)
         return self.document if fits and self.receipt is None and isinstance(self.document, dict) else None
 

@@ -46,7 +46,10 @@ def _verdict_text(row: ComparisonRow) -> str:
 
 
 def sample_size(row: ComparisonRow) -> str:
-    """Return the sample size as text: the number of clusters, called conversations, or else the number of items."""
+    """Return the sample size as text.
+
+    The size is the number of clusters, which are called conversations. Without clusters, it is the number of items.
+    """
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return counted(count, f"{noun}(|s)")
 
@@ -161,8 +164,8 @@ def _p_values_text(row: ComparisonRow) -> str:
 def _undetected_text(row: ComparisonRow) -> str:
     """Explain why no difference was detected.
 
-    The reason is too few items, or the same difference in all items. Otherwise, the text has the smallest difference
-    that would be detected. It is "" if this difference is not known.
+    The text reports the first of these that applies: too few items, the smallest difference that would be detected, the
+    same difference in all items. If none applies, the text is empty.
     """
     if not row.can_be_decided:
         size = sample_size(row)
@@ -356,8 +359,8 @@ class GateOutcome:
 def gate_outcomes(found: Comparisons, points: float) -> Iterator[GateOutcome]:
     """Check that no later side is worse than the first side by more than ``points`` / 100.
 
-    For times, this is a share of the first side's time. Each headline metric is checked. If the difference of a metric
-    cannot be computed, the check fails.
+    For a metric of times, ``points`` / 100 is a share of the first side's time. Each headline metric is checked. If the
+    difference of a metric cannot be computed, the check of this metric fails.
     """
     for one in found.comparisons:
         if one.is_against_first:
@@ -385,5 +388,5 @@ def _gate_outcome(one: PairComparison, row: ComparisonRow, points: float) -> Gat
 
 
 def _seen_from_first(change: float) -> float:
-    """Convert A / B - 1, the change against the later side B, to B / A - 1, the change against the first side A."""
+    """Return B / A - 1, the change of the later side B relative to the first side A. ``change`` is A / B - 1."""
     return inf if change <= -1 else -change / (1 + change)

@@ -206,9 +206,10 @@ def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> N
 async def parse_targets(
     workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary | None]]:
-    """Return the jobs to compare: the jobs that ``pairs`` names, or else the newest job of each provider.
+    """Return the jobs to compare, each with its summary.
 
-    ``pairs`` contains texts ``RUN_ID:PROVIDER``. For a job that ``pairs`` names, the summary is None.
+    Each text ``RUN_ID:PROVIDER`` in ``pairs`` is one job, and its summary is None. If ``pairs`` is empty, the result
+    is the newest job of each provider in ``providers``.
 
     Raises:
         UsageError: ``pairs`` and ``providers`` are both given or both empty, there are fewer than two jobs, or a

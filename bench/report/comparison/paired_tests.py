@@ -231,8 +231,8 @@ def _resolve_metric(name: str, side: Side, shared: Sequence[str]) -> str:
 def incomparable_metrics(a: Side, b: Side, names: Sequence[str]) -> list[str]:
     """Return the names of retrieval metrics to leave out because the sides count evidence on different levels.
 
-    A level is turn, session or text. The result is empty if the levels are equal. It is also empty if neither side has
-    answers, because the check of comparability refuses such a pair as a whole.
+    A level is turn, session or text. The result is empty if the levels are equal, or if neither side has answers.
+    Without answers, the check of comparability refuses two sides with different levels.
     """
     if a.record.level == b.record.level or not any(_has_answers(side) for side in (a, b)):
         return []

@@ -270,7 +270,7 @@ async def _write_csv(reader: Reader, sink: TextIO) -> int:
 def flat_row(row: ExportedRow) -> Json:
     """Return the columns of a row that csv and parquet can hold: numbers, texts and truth values.
 
-    The ids of hits and of the evidence are JSON text, as in the row.
+    The fields ``retrieved`` and ``evidence`` become JSON text. Other lists become plain text.
     """
     models, error, expected = row["models"], row["error"], row["expected"]
     flat: Json = dict.fromkeys(FLAT_COLUMNS) | {name: value for name, value in row.items() if name in FLAT_COLUMNS}

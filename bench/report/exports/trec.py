@@ -24,8 +24,8 @@ NO_HIT = "(nothing)"
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write the files ``BENCHMARK__PROVIDER.run`` and ``.qrels`` for each job.
 
-    The result maps each file name, without suffix, to a number of hits. Only hits with several ids are counted, and
-    only in items with evidence.
+    The result maps each file name, without suffix, to the number of hits with several ids. Only the hits of items with
+    evidence are counted.
 
     An item that has evidence but no hits gets the document `NO_HIT`, so that all tools average over the same queries.
     An item without evidence is only in the run file. A hit with several ids is written with one of them (see

@@ -152,7 +152,7 @@ class Panel:
         return sorted((key for key, vote in votes.items() if min(vote)), key=lambda key: (-min(votes[key]), key))
 
     def to_json(self) -> Json:
-        """Return the panel as JSON, with every answer on which cells differ."""
+        """Return the panel as JSON, with each answer that some judges or prompts call right and others wrong."""
         value, found, n, ties = self.majority()
         return {
             "side": self.side,

@@ -46,7 +46,7 @@ def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
 
 
 def weight_of(stratum: str) -> float:
-    """Return the sampling weight of an answer in a stratum; a clear answer has weight 1."""
+    """Return the sampling weight of an answer in a stratum; an answer that is not doubtful has weight 1."""
     return DOUBT_WEIGHT if stratum == DIFFER or stratum.endswith("doubtful") else 1.0
 
 

@@ -124,7 +124,10 @@ class RankedJob:
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """The settings that decide in which table a job without a value is shown."""
+        """Benchmark, benchmark version, k, selection and models of the job.
+
+        An INVALID job is listed with the tables whose jobs have the same values.
+        """
         job = self.job
         selection = json.dumps(job.data.get("selection"), sort_keys=True, default=str)
         return (job.benchmark, job.benchmark_version, str(job.data.get("k")), selection, *self.models)
@@ -272,8 +275,8 @@ def _rows_by_provider(group: Sequence[RankedJob]) -> tuple[Standing, ...]:
 def _overall(board: Sequence[RankedJob]) -> list[RankingTable]:
     """Return one table per answering model, judge and track, with the mean over all benchmarks.
 
-    If jobs of a benchmark have different settings, only the settings with the most providers are used, then those with
-    the most items, then the newest. A note names the other settings.
+    If jobs of a benchmark have different settings, only the settings with the most providers are used. A tie is decided
+    by the most items, then by the newest job. A note names the other settings.
     """
     benchmarks = sorted({place.job.benchmark for place in board})
     return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
@@ -306,7 +309,7 @@ def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> Ran
 
 
 def _main_task(places: Sequence[RankedJob]) -> str:
-    """Return the task with the most providers, then the most items, then the newest job."""
+    """Return the task with the most providers. A tie is decided by the most items, then by the newest job."""
 
     def rank(task: str) -> tuple[int, int, float, str]:
         jobs = [place.job for place in places if place.task == task]

@@ -76,7 +76,8 @@ async def grid_document(
     """Return a page of the table of items, and how many of ``chosen_units`` were read to fill the page.
 
     ``provider`` restricts the page to the jobs of this provider. ``chosen_units`` are items that the caller has
-    selected. All of them are shown; with ``wanted.text``, only the first ``limit`` items that contain this text.
+    selected. Without ``wanted.text``, the page has all of these items. With ``wanted.text``, it has the first ``limit``
+    of these items that contain this text.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read_jobs(reader.meta.extra)

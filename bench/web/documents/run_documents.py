@@ -69,7 +69,10 @@ class LatencySpread(TypedDict):
 
 
 class JobResult(JobDocument):
-    """The results of a job, with the times of its phases; ``ends`` is (second of the run, items ended by then)."""
+    """The results of a job, with the times of its phases.
+
+    ``ends`` has points (seconds since the start of the run, number of items that had ended by then).
+    """
 
     times: dict[str, LatencySpread]
     ends: list[tuple[float, int]]
