@@ -118,7 +118,10 @@ def _ids(hits: Iterable[Sequence[str]]) -> set[str]:
 
 
 def disagree(verdicts: Sequence[Verdict]) -> bool:
-    """Return True if one judge gave different verdicts, or if exact match gave 1 and a judge gave 0."""
+    """Return True if the verdicts on one item contradict each other.
+
+    They do if one judge gave different verdicts, or if exact match gave 1 and a judge gave 0.
+    """
     judgments: dict[str, set[bool]] = {}
     for verdict in verdicts:
         if verdict.correct is not None:

@@ -220,7 +220,10 @@ _BEFORE = 40
 
 
 def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
-    """Return True if a text contains gold answers only after a negation, or only before its final answer."""
+    """Return True if a text contains gold answers, but rejects them all.
+
+    A gold answer is rejected if a negation precedes it, or if it occurs only before a phrase such as "final answer:".
+    """
     text = text[:_LONGEST]
     if _DOUBTFUL.search(text) is None:
         return False

@@ -62,7 +62,7 @@ def read_events(text: str) -> tuple[list[object], bool]:
 
 
 def usage_events(text: str) -> Mapping[str, object]:
-    """Return the model and the token counts that the events of a stream report, also of a stream that is damaged.
+    """Return the model and the token counts that the events of a stream report, even if the stream is damaged.
 
     A later count replaces an earlier one.
     """
@@ -194,8 +194,10 @@ def _append_delta(message: dict[str, object], delta: object) -> None:
 
 
 def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
-    """Join the events of an Anthropic stream: the content blocks, and the token counts in message_start
-    and message_delta."""
+    """Join the events of an Anthropic stream: the content blocks and the usage.
+
+    The token counts are in the events ``message_start`` and ``message_delta``. A later count replaces an earlier one.
+    """
     if (error := _error_in(events)) is not None:
         return {"type": "error", "error": error}
     tree: dict[str, object] = {}

@@ -245,7 +245,7 @@ class _LaneSize:
         return math.ceil(self.per_corpus * self.corpora)
 
     def batches(self, most: int) -> int:
-        """Return the number of batches for all corpora, if a batch has at most ``most`` memories of one corpus."""
+        """Return the number of batches for all corpora. A batch has at most ``most`` memories, all of one corpus."""
         return self.corpora * math.ceil(self.per_corpus / most)
 
 
