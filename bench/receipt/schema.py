@@ -122,7 +122,7 @@ class Body(ClosedModel):
     models: Annotated[tuple[ModelUse, ...], _sorted_by("role", "requested")]
     """every model in each of its roles, sorted by role, then by the field ``requested``"""
     prompts: Annotated[tuple[PromptUse, ...], _sorted_by("role")]
-    """hash of every prompt, sorted by role"""
+    """hash of every prompt of the plan, sorted by role; a prompt is listed even if no model used it"""
     metrics: Annotated[tuple[MetricUse, ...], _sorted_by("name")]
     """every metric with a score, sorted by name"""
     environment: ReceiptEnvironment
