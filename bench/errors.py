@@ -250,7 +250,7 @@ class RateLimited(CallError):
 class Unavailable(CallError):
     """HTTP status 408, 425 or 5xx, or a refused or lost connection, after all retries.
 
-    For a timeout, ``kind`` is ``timeout``.
+    After a timeout, the item has the kind ``timeout`` instead.
     """
 
     default_hint = "check that the service is running, then resume the run"

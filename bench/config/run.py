@@ -279,7 +279,7 @@ class Operation(ConfigModel):
     newest matching run; never: always ingest"""
     circuit_breaker: bool = True
     """true: a job stops if its first 20 searches return no hits, or if its first 10 items fail with the same error
-    about a wrong request. false: such a job continues; ``no_circuit_breaker: true`` has the same effect"""
+    about a wrong request. ``false``, or the key ``no_circuit_breaker: true``: such a job continues"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""

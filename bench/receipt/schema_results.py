@@ -107,7 +107,7 @@ class ReceiptScore(ClosedModel):
     interval: ReceiptInterval | None
     """confidence interval of value, or null"""
     breakdown: Mapping[str, Mapping[str, Label]]
-    """kind of label, such as question_type -> label -> score of the items with this label"""
+    """kind of label (such as question_type) -> label -> score of the items with this label"""
 
 
 class Times(ClosedModel):
@@ -179,7 +179,8 @@ class ReceiptBuild(ClosedModel):
     """The ingest whose memories were searched, and the run that paid for this ingest."""
 
     fingerprint: Hex64 | None
-    """SHA-256 over the memories in their order, the settings and the versions; null if any of these is unknown"""
+    """SHA-256 over the memories in their order, the settings, and the versions of provider and embedding model; null if
+    any of these is unknown"""
     paid_by: Name
     """id of the run that ingested the memories; differs from run.runId if the build was reused"""
     lane: Name

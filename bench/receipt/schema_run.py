@@ -168,7 +168,7 @@ class ReceiptSelection(ClosedModel):
     filter: Mapping[str, object]
     """range, ids, question types and other filters; empty: all items"""
     limit: Natural | None
-    """number of first items after the filters; null: all"""
+    """maximum number of items: the first ones that ``filter`` selects; null: all"""
     sample: Natural | None
     """number of items drawn with the seed; null: not drawn"""
     order: Literal["dataset", "seeded"]
@@ -223,9 +223,10 @@ class ModelUse(ClosedModel):
     reported: Text | None
     """name of the model in the reply, or null"""
     params: Mapping[str, object]
-    """planned settings of the requests, such as temperature; reproducibility names those that the model rejected"""
+    """planned settings of the requests, such as temperature; ``reproducibility.reasons`` has a note on each
+    setting that the model rejected"""
     seed: Integer | None
-    """planned seed of the requests, or null; reproducibility states if the model rejected it"""
+    """planned seed of the requests, or null; if the model rejected it, ``reproducibility.reasons`` has a note"""
 
 
 class PromptUse(ClosedModel):

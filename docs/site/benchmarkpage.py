@@ -171,7 +171,7 @@ def _cost(config: BenchmarkConfig) -> list[list[str]]:
     size = known.memory_tokens
     each_memory = "at most 1 per memory"
     if config.visibility:
-        each_memory += " and cut-off that includes it"
+        each_memory += ", for each cut-off that includes the memory"
     stored = f"{known.memories * size:,}" if known.memories and size else "the tokens of all stored text"
     context = (
         f"input in total: about {(known.items or 1) * (k * size + 200):,}"

@@ -13,7 +13,7 @@ LEAD = """\
 `bench` reads variables from the environment of the process, then from `.env` of the workspace. `--env-file` names a
 file to read instead of `.env`. A config contains only the names of variables with secrets, never the secrets. Instead
 of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contains the value. A blank value counts as
-unset. The exceptions are in [Variables of the process only](#variables-of-the-process-only)."""
+unset. `.env` has no effect on the [variables of the process only](#variables-of-the-process-only)."""
 
 OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE": "container image of the run, set when the image is built; part of receipts",
@@ -57,7 +57,7 @@ def text() -> str:
         table(["variable", "meaning"], _rows(OURS)),
         "`--on-end CMD` sets `BENCH_RUN_ID` and `BENCH_EXIT_CODE` for its command.",
         "## Variables of the process only",
-        "These variables are read only from the environment of the process. `.env` has no effect on them.",
+        "These variables are read only from the environment of the process.",
         table(["variable", "meaning"], _rows(OF_THE_PROCESS)),
         "## Models",
         table(["prefix", "variable with the key", "variable for another address"], _models()),

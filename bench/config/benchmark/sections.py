@@ -105,8 +105,8 @@ class Data(ConfigModel):
     revision: str | None = None
     """huggingface: commit of the repository"""
     local_path: str | None = None
-    """path of the downloaded file, by default datasets/NAME/FILE; type local: set it to the value of ``path`` if users
-    must provide the file"""
+    """huggingface and url: path of the downloaded file, by default datasets/NAME/FILE; local: path of the
+    data, set only if users must provide the data"""
     format: Format | None = None
     """file format; unset: the suffix of the file name decides"""
     sha256: Sha256 | None = None
@@ -118,7 +118,7 @@ class Data(ConfigModel):
     rows: FieldPath | None = None
     """path of the rows in a JSON document: in the whole json file, or in each line of jsonl"""
     with_: Mapping[str, FieldStep] = Field(default_factory=dict, alias="with")
-    """name -> step: fields that are added to each row, in this order"""
+    """name -> step: fields that are added to each row, in the order in which they are listed"""
     where: Where = Field(default_factory=dict)
     """path -> condition: only rows that meet all conditions are used"""
 
@@ -147,11 +147,11 @@ class ItemSchema(ConfigModel):
     text: FieldValue | None = None
     """JSONPath of the text, for turns without content"""
     dialog_id: FieldValue | None = None
-    """JSONPath of the id of the turn, never of its session"""
+    """JSONPath of the id of the turn"""
     caption: FieldValue | None = None
     """JSONPath of the caption of the turn's picture"""
     id: FieldValue | None = None
-    """JSONPath of the id of the turn. If a session is a single turn object, this path gives the session's id"""
+    """like ``dialogId``, except if a session is a single turn object: then JSONPath of the session's id"""
     date: FieldValue | None = None
     """JSONPath of a turn's own date"""
 
@@ -311,7 +311,7 @@ class EvidenceFields(ConfigModel):
     """path of the sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
     """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
-    ``ranges``: ids such as ``x/1, 3-4`` for x/1, x/3 and x/4; ``position``: ``SESSION#N``, N from 0"""
+    ``ranges``: a text ``x/1, 3-4`` for the ids x/1, x/3 and x/4; ``position``: ``SESSION#N``, N from 0"""
     reference: FieldValue | None = None
     """template that makes an evidence id from each object at the evidence path"""
     grade: FieldValue | None = None
@@ -419,7 +419,7 @@ class Ingestion(ConfigModel):
     preprocessing: Preprocessing = Preprocessing()
     """changes to sessions and turns before memories are made"""
     chunk: ChunkSection | None = None
-    """rule that splits a history of type string, or the texts of type array, into pieces, which become turns"""
+    """rule that splits a history that is a text or a list of texts into pieces, which become turns"""
 
 
 class Search(ConfigModel):

@@ -51,7 +51,7 @@ CREATE TABLE shape (             -- the metric names of packed values
   names TEXT NOT NULL UNIQUE
 ) STRICT;
 
-CREATE TABLE phase (             -- narrow, in reading order: a resume and the counts scan only this table
+CREATE TABLE phase (             -- small rows: to resume a run, or to count its items, only this table is scanned
   owner INTEGER NOT NULL REFERENCES owner,
   phase INTEGER NOT NULL,
   corpus TEXT NOT NULL,
@@ -74,7 +74,7 @@ CREATE TABLE entry (             -- the other columns of a phase row, in order o
   payloads TEXT                  -- JSON: name -> reference to a payload
 ) STRICT;
 
-CREATE TABLE score (             -- how an item of a job ended; one row per scoring (generation), below 0: not shown
+CREATE TABLE score (             -- how an item of a job ended, per scoring; generation: number of the scoring, negative: not shown
   owner INTEGER NOT NULL REFERENCES owner,
   corpus TEXT NOT NULL,
   unit TEXT NOT NULL,
@@ -108,7 +108,7 @@ CREATE TABLE verdict (
   PRIMARY KEY (entry, seq)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE call (              -- one row per attempt; entry: id of a row of entry or corpus_row, which share their numbers
+CREATE TABLE call (              -- one row per attempt; entry: id of a row of entry or corpus_row (no id is in both tables)
   entry INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   endpoint TEXT NOT NULL,

@@ -200,7 +200,7 @@ _ROUGE = {"ascii": rouge_l, "multilingual": rouge_l_multilingual, "recall": roug
 ENTRIES = (
     RegisteredMetric(
         name="bleu",
-        summary="n-gram overlap of answer and reference, 0..1; with the defaults of sacreBLEU, or of NLTK",
+        summary="n-gram overlap of answer and reference; bleu1_* and bleu4_*: as in NLTK; other variants: sacreBLEU",
         category="answer",
         build=_bleu,
         define=lambda params: f"bleu.{params['variant']}",

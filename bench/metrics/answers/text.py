@@ -319,7 +319,7 @@ def text_length(prediction: object) -> float | None:
 ENTRIES = (
     RegisteredMetric(
         name="exact_match",
-        summary="1 if the answer equals a reference after normalization; a run sets unicode: nfc",
+        summary="1 if the answer equals a reference after normalization; in a run, unicode is nfc by default",
         category="answer",
         build=exact_match,
         parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMALIZATION},
@@ -328,7 +328,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="contains_match",
-        summary="1 if a reference occurs in the answer as whole words; a run sets unicode: nfc",
+        summary="1 if a reference occurs in the answer as whole words; in a run, unicode is nfc by default",
         category="answer",
         build=contains_match,
         version=3,  # 2: no word boundary in Thai, Lao, Khmer and Burmese; 3: a part of a longer number is no match

@@ -81,7 +81,7 @@ class RowWithoutTexts(AnswerStatus):
     metrics: Mapping[str, float | None]
     """metric -> value of this item; times are in whole microseconds"""
     labels: Mapping[str, str]
-    """kind of label, such as question_type -> label of the item"""
+    """kind of label (such as question_type) -> label of the item"""
     attempts: Mapping[str, int]
     """phase -> number of attempts"""
     latency: Mapping[str, Mapping[str, int]]
