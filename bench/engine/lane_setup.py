@@ -87,11 +87,11 @@ async def open_lane(
     is_searched: bool,
     builder: OpenLane | None,
 ) -> OpenLane:
-    """Open a lane; its provider stays open until ``stack`` is closed.
+    """Open a lane and, if it still has searches to do, its provider; the provider is open until ``stack`` is closed.
 
     ``events`` has the events of earlier processes of this run. ``is_searched`` is True if all searches are in the
-    journal, so that no provider is opened. If this lane searches the build of another lane, ``builder`` is this other
-    lane. If this lane ingests, ``builder`` is None.
+    journal. If this lane searches the build of another lane, ``builder`` is this other lane. If this lane ingests,
+    ``builder`` is None.
 
     Raises:
         ConfigError: the provider cannot be opened.

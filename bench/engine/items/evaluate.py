@@ -121,7 +121,7 @@ async def _verdicts(
 ) -> list[Verdict]:
     """Return the verdict of each evaluator.
 
-    If the answer has no text, it is incorrect for every evaluator that needs an answer and gave a verdict.
+    An answer without text is incorrect: an evaluator that needs an answer cannot give it another verdict.
 
     Raises:
         EvaluatorFailed: an evaluator returned something other than a verdict.

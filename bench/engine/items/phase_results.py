@@ -75,7 +75,7 @@ class SearchResult:
         return replace(self, times_us=times_us)
 
     def billed(self, calls: Sequence[Call]) -> SearchResult:
-        """Return a copy with the cost of all calls of the search: each page, and the embedding of the question.
+        """Return a copy with the cost of all calls of the search: for each page of hits, and to embed the question.
 
         If no call of the provider was logged, the price of one search is used.
         """
