@@ -102,9 +102,9 @@ def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval 
 
     The standard error is ``sqrt(sum(SE^2)) / groups``. There are C - 1 degrees of freedom for C clusters, or n - 1 for
     n values without clusters. If there is only one cluster, its items are treated as independent. A group of one item
-    or one cluster has no standard error, so its Wilson interval gives the error instead. If all errors are 0, the
-    result is a Wilson interval. These two rules need values in 0..1; for other values the result is None. The result is
-    also None if there is only one value.
+    or one cluster has no standard error, so the error is computed from its Wilson interval. If all errors are 0, the
+    result is a Wilson interval. A Wilson interval needs values in 0..1; for other values, the result is None instead.
+    The result is also None if there is only one value.
     """
     filled = [group for group in groups if group]
     n = sum(group.n for group in filled)
@@ -321,10 +321,10 @@ def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[
 
 
 def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Count the drawn values, from the smallest, and return the value at which the count reaches ``missing``.
+    """Count values, from the smallest, and return the value at which the count reaches ``missing``.
 
-    ``pairs`` has (value, cluster), the smallest value first. A value counts as often as its cluster is drawn;
-    ``weight`` has this number for each cluster.
+    ``pairs`` has (value, cluster), the smallest value first. ``weight`` has the number by which a value of each cluster
+    is counted: how often the cluster was drawn.
     """
     for value, code in pairs:
         missing -= weight[code]
@@ -334,10 +334,10 @@ def _value_upwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], miss
 
 
 def _value_downwards(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
-    """Count the drawn values, from the largest, and return the value at which the count exceeds ``abs(missing)``.
+    """Count values, from the largest, and return the value at which the count exceeds ``-missing``.
 
-    ``pairs`` has (value, cluster), the largest value first. A value counts as often as its cluster is drawn;
-    ``weight`` has this number for each cluster. ``missing`` is not above 0.
+    ``pairs`` has (value, cluster), the largest value first. ``weight`` has the number by which a value of each cluster
+    is counted: how often the cluster was drawn. ``missing`` is negative or 0.
     """
     for value, code in pairs:
         missing += weight[code]

@@ -66,7 +66,8 @@ class CostCheck:
     def _questions(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
         """Check the stated number of questions against the rows.
 
-        The number may exceed the rows with hits, because a failed search is a question without hits.
+        A failed search is also a question, but its row has no hits. So the stated number may be larger than the number
+        of rows with hits.
         """
         most = self._body.counts.planned
         if not self._searched <= cost.questions <= most:

@@ -224,8 +224,8 @@ class _MetricCheck:
     def choose_rule(self) -> None:
         """Decide whether items without a verdict count as excluded or as failed.
 
-        Older receipts count these items as excluded. This rule is used if it gives the number of excluded items that
-        the receipt states.
+        Older receipts count these items as excluded. So they count as excluded if this gives the number of excluded
+        items in the receipt. Otherwise, they count as failed.
         """
         if self.unscored_excluded.excluded == self.score.n_excluded:
             self.tally = self.unscored_excluded
