@@ -121,7 +121,7 @@ async def _verdicts(
 ) -> list[Verdict]:
     """Return the verdict of each evaluator.
 
-    An answer without text is incorrect: an evaluator that needs an answer cannot give it another verdict.
+    If an evaluator needs an answer and the answer has no text, a verdict with a value becomes incorrect.
 
     Raises:
         EvaluatorFailed: an evaluator returned something other than a verdict.
