@@ -484,11 +484,12 @@ def test_failed_corpora_and_their_costs_are_counted() -> None:
             CorpusFacts(corpus="a", cost_usd="1", times_us={"ingest": 2_000}),
             CorpusFacts(corpus="b", cost_usd="0.5", failed=True, times_us={"ingest": 9_000}),
             CorpusFacts(corpus="c", cost_usd=None),
+            CorpusFacts(corpus="d", cost_usd=None, known_usd=0.25, failed=True),
         ]
     )
     cost, longest = fold(opened("cost_ingest", "ingest_latency_max"), [], job=job).values()
-    assert (cost.value, counted(cost), cost.n_unknown) == (1.5, (1, 1, 1), 1)
-    assert (longest.value, counted(longest), longest.excluded_reasons) == (2.0, (1, 1, 1), {"not_applicable": 1})
+    assert (cost.value, counted(cost), cost.n_unknown) == (1.75, (1, 1, 2), 2)
+    assert (longest.value, counted(longest), longest.excluded_reasons) == (2.0, (1, 1, 2), {"not_applicable": 1})
 
 
 def test_parts_of_phases_can_be_measured_for_corpora() -> None:
