@@ -273,7 +273,7 @@ def _status_of(error: object) -> int | None:
         code = error.get(key)
         if isinstance(code, str) and code.isdecimal() and len(code) == HTTP_DIGITS:
             return int(code)
-        if isinstance(code, int | float) and not isinstance(code, bool) and code == code // 1:
+        if isinstance(code, int | float) and 100 <= code < 600 and code == code // 1:
             return int(code)
         if isinstance(code, str) and code.lower() in STATUS_OF:
             return STATUS_OF[code.lower()]

@@ -299,6 +299,8 @@ def test_a_vector_contains_only_finite_numbers(number: object) -> None:
         ({"code": 400}, Rejected),
         ({"code": 503}, Unavailable),
         ({"code": "insufficient_quota"}, QuotaError),
+        ({"code": 0, "type": "invalid_request_error"}, Rejected),
+        ({"code": 40001, "status": 401}, AuthError),
         ({"message": "busy"}, Unavailable),
         ("busy", Unavailable),
         (None, Unavailable),
