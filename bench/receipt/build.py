@@ -28,6 +28,7 @@ from bench.config.builtin_providers import BUILT_IN
 from bench.errors import ConfigError, UsageError, VerificationError
 from bench.events import redactor
 from bench.journal import CorpusKind, Reader
+from bench.metrics.latency import attempt_us
 from bench.model import State
 from bench.plan.job_record import JobRecord
 from bench.plan.shared_builds import PROVIDER_VERSION, REUSED
@@ -202,7 +203,7 @@ async def _corpus_times(reader: Reader, record: JobRecord) -> CorpusTimes:
         memories += stored if isinstance(stored, int) else 0
         sending.add(one)
         if "ingest" in spent:
-            ingest.append(spent["ingest"])
+            ingest.append(attempt_us({**one.sending_us, "total": spent["ingest"]}) or 0)
         if "searchable" in spent:
             searchable.append(spent["searchable"])
     return CorpusTimes(

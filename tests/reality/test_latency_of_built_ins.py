@@ -13,6 +13,8 @@ from bench.journal.pages import sampled_times
 from bench.model import Phase
 from bench.plan.job_record import read_jobs
 from bench.processor_time import cpu_timed, cpu_timer, wall_timed
+from bench.receipt.base_model import json_of
+from bench.receipt.build import ReceiptSettings, build
 from bench.report.fold import fold
 from tests.small_world import World
 
@@ -97,11 +99,15 @@ async def test_the_ingest_of_a_built_in_takes_its_processor_time_at_any_concurre
     await world.run(providers="bm25", answering_model="none", run_id="r", concurrency=6, metrics=names)
     async with Reader.open(world.workspace / "checkpoints/r") as reader:
         (record,) = read_jobs(reader.meta.extra)
-        rows = [row for corpus in [one async for one in reader.corpora(record.build)] for row in corpus.last]
+        corpora = [one async for one in reader.corpora(record.build)]
         (job,) = (await fold(reader)).jobs
-    adds = [row.times_us for row in rows if row.kind == CorpusKind.BATCH]
+        settings = ReceiptSettings(receipt_id="0" * 26, folder=world.workspace, issued_at="2099-01-01T00:00:00.000Z")
+        measured = json_of((await build(reader, job, settings)).body)["scores"]["measured"]  # type: ignore[index, call-overload]
+    by_corpus = [[row.times_us for row in one.last if row.kind == CorpusKind.BATCH] for one in corpora]
+    adds = [add for some in by_corpus for add in some]
     latency, queue = (job.metrics[name].value for name in names)
     assert latency is not None and queue is not None
     assert latency * 6_000 == pytest.approx(sum(add["provider"] for add in adds))
+    assert measured["ingest_us"]["max"] == max(sum(add["provider"] for add in some) for some in by_corpus)  # type: ignore[index, call-overload]
     assert queue * 6_000 == pytest.approx(sum(add["queue"] for add in adds))
     assert all(add["provider"] + add["queue"] <= add["total"] + 1 and add["queue"] > 0 for add in adds)
