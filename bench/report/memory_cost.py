@@ -9,7 +9,7 @@ In the formulas, each value is the sum over all items, epochs and attempts of a 
 ``build``:
 
 * cost per question = search calls / successful searches + answer calls / successful answers. Calls of the judge are
-  left out, because a memory in use has no judge.
+  left out, because in production no judge reads the answers.
 * cost per correct answer = (build + search + answer calls) / correct answers. If another run paid for the build, its
   price is included.
 * context share = context tokens of the answers / tokens of their corpora. Both are estimated by the method ``chars/4``.

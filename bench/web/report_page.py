@@ -6,7 +6,7 @@ Example::
     report_page = report_page_of(await run_document(site, "r1"), outcomes, tested)
     report_page["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
 
-Costs do not include the judge, because a memory in use has no judge.
+Costs do not include the judge, because in production no judge reads the answers.
 """
 
 from __future__ import annotations

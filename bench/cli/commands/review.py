@@ -48,7 +48,7 @@ def review(
         A run of this workspace with verdicts of a judge.
     n
         Number of answers per provider and answering model. Answers with doubtful or different verdicts are drawn more
-        often. All judges of a run share the answers.
+        often. All judges of a run are checked on the same answers.
     output
         The TSV file to write, without provider names and verdicts.
     labels

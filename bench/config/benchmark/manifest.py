@@ -50,7 +50,7 @@ class _Ingestion(ManifestPart):
     """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
     """format of the evidence. direct: ids; dialog_refs: ids such as D1:3; exact_text: quoted turns; ranges: one
-    text with numbers and ranges, such as "x/1, 3-4" for the ids x/1, x/3 and x/4; position: SESSION#N, N from 0"""
+    text with numbers and ranges, such as "x/1, 3-4" for the ids x/1, x/3 and x/4; position: SESSION#N, turns from 0"""
 
 
 class Simple(_Ingestion):

@@ -168,10 +168,9 @@ def _data_lines(layout: DataLayout, data: Path, workspace: Path) -> str:
 
 
 def _fitting_name(name: str) -> str:
-    """Return the file name of a ``data.with`` step so that it fits relative and absolute paths.
+    """Return the ``file`` of a ``data.with`` step, so that it fits relative and absolute paths of data files.
 
-    In a template, ``^[^/]+`` (the first folder of a path) becomes a pattern for the last folder. Any other name is
-    returned unchanged.
+    The pattern for the first folder of a path is replaced by one for the folder that contains the file.
     """
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 

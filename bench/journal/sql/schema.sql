@@ -69,7 +69,7 @@ CREATE TABLE entry (             -- the other columns of a phase row, in order o
   generation INTEGER NOT NULL,
   message INTEGER REFERENCES message,
   times TEXT,
-  data ANY,                      -- JSON text, plain or compressed with zstd; measured too
+  data ANY,                      -- JSON text, plain or compressed with zstd; the column measured too
   measured ANY,
   payloads TEXT                  -- JSON: name -> reference to a payload
 ) STRICT;
