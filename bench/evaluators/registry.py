@@ -250,7 +250,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         refusals=True,
     ),
     "ordered-phrases": BuiltInEvaluator(
-        description="like phrases, but the phrases must have the order of the accepted answer",
+        description="like the evaluator phrases; the phrases must also have the order of the accepted answer",
         open=lambda options: _text("ordered-phrases", partial(has_phrases, ordered=True), options),
         keys=("threshold",),
         refusals=True,

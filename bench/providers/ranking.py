@@ -54,7 +54,7 @@ def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
 def _sign(config: ProviderConfig) -> int:
     """Return 1 if a higher score is better, and -1 if a lower score is better.
 
-    Return 0 if the config lets bench sort the hits by score.
+    Return 0 if the config sets an order of the scores, so that ``bench`` sorts the hits itself.
     """
     if config.endpoints is None:
         return 1

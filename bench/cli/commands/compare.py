@@ -136,8 +136,9 @@ def leaderboard(
     Parameters
     ----------
     view
-        benchmark: providers per benchmark; type: also per question type; overall: mean over benchmarks;
-        provider: providers over benchmarks; model: answering models of each provider.
+        benchmark: one table of providers per benchmark; type: the same per question type; overall: providers by their
+        mean over the benchmarks; provider: one row per provider, one column per benchmark; model: answering models of
+        each provider.
     benchmark
         Only these benchmarks.
     markdown

@@ -69,8 +69,8 @@ CREATE TABLE entry (             -- the other columns of a phase row, in order o
   generation INTEGER NOT NULL,
   message INTEGER REFERENCES message,
   times TEXT,
-  data ANY,                      -- JSON text, plain or compressed with zstd; the column measured too
-  measured ANY,
+  data ANY,                      -- JSON text, plain or compressed with zstd
+  measured ANY,                  -- in the same form
   payloads TEXT                  -- JSON: name -> reference to a payload
 ) STRICT;
 

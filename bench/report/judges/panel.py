@@ -147,7 +147,10 @@ class Panel:
         return value, _interval(decided, clustered=self.cells[0].clustered), len(decided), ties
 
     def differing(self) -> list[AnswerKey]:
-        """Return the answers that some cells call right and others wrong, the most evenly divided first."""
+        """Return the answers that some cells (judge and prompt) call right and others wrong.
+
+        The answers with the most even votes are first.
+        """
         votes = {key: self.votes(key) for key in sorted(self.types)}
         return sorted((key for key, vote in votes.items() if min(vote)), key=lambda key: (-min(votes[key]), key))
 

@@ -64,7 +64,7 @@ class PlaceDocument(TypedDict):
 
 
 class JobRow(PlaceDocument):
-    """A row of a table that shows one benchmark: one job."""
+    """One job, as a row of the table of its benchmark."""
 
     value: float | None
 
