@@ -14,6 +14,7 @@ from bench.errors import IdentityError
 from bench.model import State
 from tests.cli.conftest import Bench
 from tests.cli.test_builds import in_thread
+from tests.local_server import LocalServers
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.reality.test_reused_builds import KEPT, ended_with, half_way, ingested, served, with_version
@@ -177,3 +178,34 @@ async def test_a_build_that_a_run_currently_searches_cannot_be_removed(
     assert [(await one()).exit_code for one in both] == [0, 0]
     assert len(refusals) == 3 and all("in use by run r2" in str(text) for text in refusals[1:])
     assert not stub.cleared
+
+
+@pytest.mark.parametrize("provider", ["bm25", "full-context"])
+async def test_clean_keeps_the_build_of_a_built_in_provider_that_a_paused_run_searches(
+    provider: str, tmp_path: Path, bench: Bench
+) -> None:
+    refuses = [True]
+
+    async def answer(request: web.Request) -> web.Response:
+        usage = {"prompt_tokens": 3, "completion_tokens": 1}
+        choice = {"message": {"content": "42"}, "finish_reason": "stop"}
+        reply = {"id": "x", "model": "m1", "choices": [choice], "usage": usage}
+        return web.json_response({}, status=401) if refuses[0] else web.json_response(reply)
+
+    servers = LocalServers()
+    world = World.make(tmp_path, corpora=1, items=4)
+    world.write("configs/models/acme.yaml", f"name: acme\ndialect: openai\nbaseUrl: {await servers.start(answer)}/v1\n")
+    await ingested(world, providers=provider, answering_model="none")
+    paused = await world.run(providers=provider, answering_model="acme/m1", run_id="r2", reuse_build="r1")
+    assert paused.exit_code == 3
+    previewed = await in_thread(bench, "clean", "r1")
+    assert "r1: --yes would be refused: the memories of run r1 are in use by run r2" in previewed.stderr
+    for command in (("clean", "r1"), ("clean", "r1", "--orphans"), ("builds", "rm", "r1")):
+        refused = await ended_with(6, bench, *command, "--yes")
+        assert "in use by run r2" in refused.stderr and "bench resume r2" in refused.stderr
+    assert list((tmp_path / "checkpoints/r1/stores").rglob("*.sqlite"))
+    refuses[0] = False
+    assert (await world.resume("r2")).exit_code == 0
+    await servers.close()
+    await in_thread(bench, "clean", "r1", "--yes")
+    assert not (tmp_path / "checkpoints/r1").exists()

@@ -266,16 +266,18 @@ def _preview(work: CleanSettings, found: Sequence[Cleanable]) -> None:
 def _require_deletable(work: CleanSettings, one: Cleanable) -> None:
     """Check that a run may be deleted; raise BenchError if not.
 
-    A run may not be deleted while a process executes it, or if its folder contains a public log. If the run left data
-    at providers, it may also not be deleted if a config has changed, or if another run still uses its memories.
+    A run may not be deleted while a process executes it, while another run still searches its memories, or if its
+    folder contains a public log. If the run left data at providers, it may also not be deleted if a config has changed.
     """
-    from bench.engine.corpora.cleanup import clearing_plan
+    from bench.engine.corpora.cleanup import clearing_plan, require_unborrowed
 
     if public_logs(one.folder):
         raise UsageError(
             f"{one.folder} contains a public log, which is never deleted", hint="move the log to another folder"
         )
     _require_stopped(one)
+    if not work.orphans:  # also without a namespace at a service: built-in providers keep their memories in the folder
+        anyio.run(partial(require_unborrowed, one.folder, freed=work.freed))
     if one.namespaces:
         services = work.services
         known = partial(clearing_plan, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)

@@ -175,14 +175,7 @@ async def clearing_plan(
     left = {one.provider for one in await _left_in(folder, orphans=orphans) if not one.is_at(forgotten)}
     if not left:
         return None
-    run_ids = [name for name in await borrowers(folder) if name not in freed]
-    if run_ids:
-        users = f"{'runs' if len(run_ids) > 1 else 'run'} {', '.join(run_ids)}"
-        raise Locked(
-            f"the memories of run {folder.name} are in use by {users}: nothing was cleared",
-            hint=f"first finish run {run_ids[0]} (bench resume {run_ids[0]}) "
-            f"or delete it (bench clean {run_ids[0]} --yes)",
-        )
+    await require_unborrowed(folder, freed=freed)
     labels = {label for label in left if not is_built_in(label)}
     if not labels:
         return None
@@ -203,6 +196,22 @@ async def clearing_plan(
     if found:
         raise _changed_error(meta, found, labels, again)
     return plan
+
+
+async def require_unborrowed(folder: Path, *, freed: Collection[str] = ()) -> None:
+    """Check that no other run still searches the memories of a run. Runs in ``freed`` no longer need them.
+
+    Raises:
+        Locked: a run that is not in ``freed`` still searches these memories.
+    """
+    run_ids = [name for name in await borrowers(folder) if name not in freed]
+    if run_ids:
+        users = f"{'runs' if len(run_ids) > 1 else 'run'} {', '.join(run_ids)}"
+        raise Locked(
+            f"the memories of run {folder.name} are in use by {users}: nothing was cleared",
+            hint=f"first finish run {run_ids[0]} (bench resume {run_ids[0]}) "
+            f"or delete it (bench clean {run_ids[0]} --yes)",
+        )
 
 
 async def _left_in(folder: Path, *, orphans: bool = False) -> list[Leftover]:
