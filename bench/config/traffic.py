@@ -123,7 +123,7 @@ class RateLimit(ConfigModel):
     search_delay_ms: Pause = 0
     """minimum milliseconds between two search calls"""
     batch_delay_ms: Pause = 0
-    """minimum milliseconds between two add calls; the larger of batch_delay_ms and add_delay_ms is used"""
+    """minimum milliseconds between two add calls; the larger of `batch_delay_ms` and `add_delay_ms` is used"""
     max_retries: Retries = 3
     """maximum number of attempts after the first attempt"""
     retry_delay_ms: Pause = 2000

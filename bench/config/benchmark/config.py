@@ -82,7 +82,7 @@ class BenchmarkFile(ConfigModel):
     published: PublicFacts = PublicFacts()
     """facts from the publishers: size, official score, results"""
     tags: tuple[str, ...] = ()
-    """tags for bench list --tags"""
+    """tags for `bench list --tags`"""
     aliases: tuple[Segment, ...] = ()
     """alternative names"""
     extends: str | None = None

@@ -188,7 +188,7 @@ class Manifest(ManifestPart):
     license: str | None = None
     """SPDX identifier of the license of the data"""
     tags: tuple[str, ...] = ()
-    """tags for bench list --tags"""
+    """tags for `bench list --tags`"""
     aliases: tuple[Segment, ...] = ()
     """alternative names"""
     extends: str | None = None

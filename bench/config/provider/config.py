@@ -135,7 +135,7 @@ class ProviderConfig(ConfigModel):
     docs: str | None = None
     """URL of the documentation of the memory system"""
     tags: tuple[str, ...] = ()
-    """tags for bench list --tags"""
+    """tags for `bench list --tags`"""
     aliases: tuple[str, ...] = ()
     """alternative names"""
     type: Literal["hosted", "local", "docker", "mcp"]
@@ -166,7 +166,7 @@ class ProviderConfig(ConfigModel):
     client_embeddings: ClientEmbeddings | None = None
     """embeddings made by bench, for services that store vectors"""
     embeds_with: str | None = None
-    """name of the embedding model of the service, for results; builtin: the service embeds with an unknown model"""
+    """name of the service's embedding model, shown in results. `builtin`: the service embeds with an unknown model"""
     errors: Errors = Errors()
     """statuses and response bodies with a special meaning"""
     limits: LimitsSection = LimitsSection()

@@ -147,7 +147,7 @@ class Verified(ConfigModel):
     date: date
     """date of the test, YYYY-MM-DD"""
     upstream: str = Field(default="bench", min_length=1)
-    """version of the service that was tested; bench for built-in algorithms"""
+    """version of the service that was tested; `bench` for built-in algorithms"""
 
 
 class Connection(ConfigModel):
