@@ -146,9 +146,9 @@ def _unescaped(text: str) -> str:
 
 
 def _needles(secret: str) -> tuple[str, ...]:
-    """Return search texts for a fast check: a decoded text without any of them cannot contain the secret.
+    """Return short texts, of which every text with the secret contains at least one.
 
-    This is true for every form of the secret, such as hex and base64.
+    So a text without any of them needs no further check for the secret, nor for its hex and base64 forms.
     """
     runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
     raw = secret.encode("utf-8", "surrogatepass")

@@ -155,7 +155,7 @@ async def form_of(request: web.Request) -> Form:
     try:
         return await request.post()
     except (ValueError, LookupError) as error:
-        raise RequestRefused(400, "body", "the form cannot be read", "open the page and send its form") from error
+        raise RequestRefused(400, "body", "the form cannot be read", "send it from its page") from error
 
 
 def _refuse_access(text: str) -> NoReturn:

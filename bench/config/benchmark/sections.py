@@ -105,8 +105,8 @@ class Data(ConfigModel):
     revision: str | None = None
     """huggingface: commit of the repository"""
     local_path: str | None = None
-    """huggingface and url: path of the downloaded file, by default datasets/NAME/FILE; local: path of the
-    data, set only if users must provide the data"""
+    """huggingface and url: path of the downloaded file, by default datasets/NAME/FILE; local: the same
+    as ``path``; write it only if users must provide the data"""
     format: Format | None = None
     """file format; unset: the suffix of the file name decides"""
     sha256: Sha256 | None = None
@@ -151,7 +151,7 @@ class ItemSchema(ConfigModel):
     caption: FieldValue | None = None
     """JSONPath of the caption of the turn's picture"""
     id: FieldValue | None = None
-    """like ``dialogId``, except if a session is a single turn object: then JSONPath of the session's id"""
+    """JSONPath of a turn's id, as ``dialogId``; if each session is one turn object, JSONPath of the session's id"""
     date: FieldValue | None = None
     """JSONPath of a turn's own date"""
 
@@ -310,8 +310,8 @@ class EvidenceFields(ConfigModel):
     texts_field: FieldPaths | None = None
     """path of the sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
-    """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
-    ``ranges``: a text ``x/1, 3-4`` for the ids x/1, x/3 and x/4; ``position``: ``SESSION#N``, N from 0"""
+    """format of the evidence. ``direct``: ids; ``dialog_refs``: ``D1:3``, also several in one text; ``exact_text``:
+    quoted turns; ``ranges``: ``x/1, 3-4`` for the ids x/1, x/3 and x/4; ``position``: ``SESSION#N``, turns from 0"""
     reference: FieldValue | None = None
     """template that makes an evidence id from each object at the evidence path"""
     grade: FieldValue | None = None
@@ -505,10 +505,11 @@ class Evaluation(ConfigModel):
     method: Method
     """evaluator that decides whether an answer is right"""
     methods: Mapping[str, Method] = Field(default_factory=dict)
-    """value of the property in methodsBy -> evaluator of the items with this value; in the value, * matches any text"""
+    """question type -> evaluator of the items of this type; * in the type matches any text. With ``methodsBy``, the
+    values of another property take the place of the question types"""
     methods_by: str = "question_type"
-    """property of an item that selects its evaluator from methods: question_type, a key of schema.metadata, or choices
-    (present or absent)"""
+    """property of an item that selects its evaluator from ``methods``: question_type, a key of schema.metadata, or
+    choices (present or absent)"""
     values: tuple[float, ...] = ()
     """possible values of a rubric point from 0 to 1, for method rubric-points; by default 0, 0.5 and 1"""
     labels: Mapping[str, float] = Field(default_factory=dict)

@@ -64,7 +64,8 @@ class ReadingPass:
     def over(self, parts: Iterable[Part], position: Callable[[int, Part], int]) -> Iterator[Part]:
         """Yield all parts, and report the progress about every half second.
 
-        ``position(number, part)`` returns how much data is read after this part. ``number`` counts the parts from 1.
+        ``position(number, part)`` returns how much data has been read when this part ends. ``number`` counts the parts
+        from 1.
         """
         start = last_report = monotonic()
         reported = False
