@@ -44,15 +44,9 @@ async def prepare_corpus(lane: OpenLane, corpus_id: str) -> ReadyCorpus | Failur
     step = history.next_step(durability=lane.provider.durability, resumed=lane.run.resumed)
     lane.ownership.register(lane.corpus_namespace(lane.space(corpus_id, history), corpus_id), work.anonymized)
     if step is not Step.USE:
-        ingest = await work.ingest(history, step)
+        ingest = await work.ingest_and_wait(history, step)
         if not isinstance(ingest, IngestPass):
             return ingest
-        if lane.last is Phase.INGEST:
-            return None
-        lane.ownership.register_given(lane.corpus_namespace(ingest.space, corpus_id), ingest.collected.ids)
-        failure = await work.wait_for_index(ingest)
-        if failure is not None or lane.is_build_stopped:
-            return failure
         space = ingest.space
     else:
         space = IngestPass.after(history, lane, corpus_id, work.anonymized).space
@@ -68,6 +62,27 @@ class CorpusPreparation:
     lane: OpenLane
     corpus: Corpus
     anonymized: AnonymizedCorpus
+    lost_early: bool = False
+    """True if the service has lost the memories that it acknowledged before the ingest was interrupted"""
+
+    async def ingest_and_wait(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
+        """Ingest the corpus and wait until it is searchable; return the ingest or the failure.
+
+        If the service has lost the memories from before an interruption, ingest the corpus once more.
+
+        Return None if the run was asked to stop, or ends after the ingest phase.
+        """
+        lane = self.lane
+        ingest = await self.ingest(history, step)
+        if not isinstance(ingest, IngestPass) or lane.last is Phase.INGEST:
+            return ingest if isinstance(ingest, Failure) else None
+        lane.ownership.register_given(lane.corpus_namespace(ingest.space, self.corpus.id), ingest.collected.ids)
+        had_lost = self.lost_early
+        failure = await self.wait_for_index(ingest)
+        if self.lost_early and not had_lost and not lane.is_build_stopped:
+            await lane.run.journal.flush()
+            return await self.ingest_and_wait(await self._history(), Step.RESET)
+        return failure or (None if lane.is_build_stopped else ingest)
 
     async def ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
         """Wait for an ingest slot, then ingest the corpus; return the ingest or the failure.
@@ -95,10 +110,12 @@ class CorpusPreparation:
             anonymized=self.anonymized,
             ingested=ingest.collected.value,
             last_ack_us=ingest.last_ack_us,
+            early=ingest.early_memories,
         )
         with bind(phase=Phase.INDEX, attempt=ingest.space.attempt):
             failure = await index.wait()
         ingest.space = index.space
+        self.lost_early = self.lost_early or index.lost_early
         return failure
 
     async def _ingest(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
@@ -128,8 +145,11 @@ class CorpusPreparation:
                 return self._fail_in_doubt(ingest, complete)
             retries += 1
             await lane.run.journal.flush()
-            history, step = CorpusState.of(await lane.run.journal.corpus(lane.key, self.corpus.id)), Step.DOUBT
+            history, step = await self._history(), Step.DOUBT
         return None
+
+    async def _history(self) -> CorpusState:
+        return CorpusState.of(await self.lane.run.journal.corpus(self.lane.key, self.corpus.id))
 
     async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear the namespace of the last attempt, and return the state of a new attempt."""
@@ -140,7 +160,11 @@ class CorpusPreparation:
         return CorpusState(attempt=history.attempt + 1)
 
     def _report_reset(self, history: CorpusState, sent: int) -> None:
-        why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
+        name, why = self.lane.provider.name, ""
+        if history.doubts:
+            why = f": {name} cannot tell whether an add was stored"
+        elif self.lost_early:
+            why = f": {name} has lost the memories that it acknowledged before the ingest was interrupted"
         cost = f", including {counted(sent, 'acknowledged memor(y|ies)')}" if sent else ""
         text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
         data = {"corpus": self.corpus.id, "again": sent}

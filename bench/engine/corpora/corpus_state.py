@@ -70,6 +70,8 @@ class CorpusState:
     kinds: tuple[CorpusKind, ...] = ()
     batches: frozenset[int] = frozenset()
     """positions of the acknowledged batches"""
+    before_interruption: frozenset[int] = frozenset()
+    """positions of the batches that were acknowledged before the ingest was first interrupted"""
     doubts: frozenset[int] = frozenset()
     """positions of batches without a response: it is unknown whether they were stored"""
     uncounted: frozenset[int] = frozenset()
@@ -98,8 +100,12 @@ class CorpusState:
         last = [row for row in rows if row.attempt == attempt]
         collected, prepared = BatchResponses(), dict[str, object]()
         batches, doubts, intended, counted = set[int](), set[int](), set[int](), set[int]()
+        early, kinds = frozenset[int](), list[CorpusKind]()
         for row in last:
             position = whole_number(row.data.get("batch"))
+            if CorpusKind.INGESTED not in kinds and _is_interruption(row, is_repeated=position in intended):
+                early = early or frozenset(batches)
+            kinds.append(row.kind)
             if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED, CorpusKind.READY):
                 collected.take(_returned(row.data))
             if position is not None and row.kind is CorpusKind.INTENT:
@@ -117,8 +123,9 @@ class CorpusState:
         return cls(
             attempt=attempt,
             began=True,
-            kinds=tuple(row.kind for row in last),
+            kinds=tuple(kinds),
             batches=frozenset(batches),
+            before_interruption=early if early or CorpusKind.INGESTED in kinds else frozenset(batches),
             doubts=frozenset(doubts),
             uncounted=frozenset(doubts - counted),
             is_marked=batches <= intended,
@@ -172,6 +179,15 @@ class CorpusState:
         if self.doubts:
             return Step.DOUBT
         return Step.CONTINUE if self.can_continue or self.batches else Step.RESET
+
+
+def _is_interruption(row: CorpusRow, *, is_repeated: bool) -> bool:
+    """Return True if the row shows that the ingest stopped, failed, or continues after a lost response.
+
+    ``is_repeated`` is True if an earlier row has the intent to send the same batch.
+    """
+    sends_again = row.kind is CorpusKind.INTENT and is_repeated and not row.data.get("counted")
+    return sends_again or row.kind in (CorpusKind.CLEAN_STOP, CorpusKind.FAILED) or "found_stored" in row.data
 
 
 def returned(ingested: Ingested) -> dict[str, object]:

@@ -10,7 +10,7 @@ If the wait takes too long, the failure is `NotReady`. If the provider reports a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -20,6 +20,8 @@ from bench.engine.corpora.corpus_state import SPOILS
 from bench.engine.corpora.isolation import (
     NOTHING_FOUND,
     Sentinel,
+    are_lost,
+    early_memories_lost,
     foreign_hits,
     foreign_sample,
     memories_lost,
@@ -29,10 +31,10 @@ from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
 from bench.engine.run_context import CallOwner, retry_unreadable
 from bench.engine.stopping import monotonic_us
-from bench.errors import Contaminated, IngestFailed, NotReady
+from bench.errors import Contaminated, IngestFailed, NotReady, Rejected
 from bench.events import log
 from bench.journal import CorpusKind
-from bench.model import Ingested, Space
+from bench.model import Ingested, Memory, Space
 from bench.plan.validity import probe_text
 from bench.providers import AtLeast, Counts, is_reusable, merge_captures
 
@@ -55,10 +57,14 @@ class IndexWait:
     ingested: Ingested
     last_ack_us: int = 0
     """monotonic time of the last acknowledged batch in microseconds; 0 if an earlier process sent this batch"""
+    early: Sequence[Memory] = ()
+    """memories that were acknowledged before the ingest was interrupted; empty if it was not"""
     status_captures: dict[str, object] = field(default_factory=dict)
     """values that were captured from the responses to status calls"""
     lost: bool = False
     """True if the service has lost the memories, so that they must be ingested again"""
+    lost_early: bool = False
+    """True if it has lost those that it acknowledged before the ingest was interrupted"""
     pending: str = ""
     """detail of the last status response, if it was pending; otherwise empty"""
 
@@ -84,7 +90,7 @@ class IndexWait:
             ready = await self._wait_until_searchable(began, sentinel)
         if ready is None:
             return None
-        failure = ready if isinstance(ready, Failure) else await self._settle()
+        failure = ready if isinstance(ready, Failure) else await self._settle() or await self._check_early()
         now = monotonic_us()
         times = {"index": now - began}
         if self.last_ack_us:
@@ -208,6 +214,20 @@ class IndexWait:
             return {}
         self.lane.loses_memories = self.lane.loses_memories or held < sent
         return {"sent": sent, "held": held}
+
+    async def _check_early(self) -> Failure | None:
+        """Return a failure if none of the memories is found that were acknowledged before an interruption.
+
+        The corpus does not fail if the service rejects the searches.
+        """
+        if not self.early or not self._sentinel_wanted:
+            return None
+        look = partial(are_lost, self.lane.provider, self.space, self.anonymized, self.early)
+        looked = await self.lane.run.attempt_and_journal(lambda: retry_unreadable(look), self._call_owner)
+        if not looked.value:
+            return looked.failure if looked.failure is not None and looked.failure.kind != Rejected.kind else None
+        self.lost = self.lost_early = True
+        return Failure.of(early_memories_lost(self.lane.provider, self.corpus, len(self.early)))
 
     async def _contents(self) -> dict[str, object]:
         """Return a record of the contents of the namespace; empty if no other run may reuse the namespace."""

@@ -41,7 +41,7 @@ from bench.journal.rows import now
 from bench.model import Call, Ingested, Memory, Space, Usage
 from bench.plan.validity import probe_text
 from bench.providers import Assumes, Finishes, Prepares, merge_captures
-from bench.providers.batching import batches, pieces
+from bench.providers.batching import batches, pieces, whole_id
 from bench.visible_text import counted
 
 PARALLEL_BATCHES = 8
@@ -70,6 +70,8 @@ class IngestPass:
     collected: BatchResponses = field(default_factory=BatchResponses)
     prepared: Mapping[str, object] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
+    before_interruption: frozenset[int] = frozenset()
+    """positions of the batches that were acknowledged before the ingest was first interrupted"""
     failure: Failure | None = None
     last_ack_us: int = 0
     has_namespace_row: bool = False
@@ -91,6 +93,7 @@ class IngestPass:
             collected=history.collected,
             prepared=history.prepared,
             done=set(history.batches),
+            before_interruption=history.before_interruption,
             has_namespace_row=bool(history.namespace),
         )
 
@@ -194,6 +197,19 @@ class IngestPass:
     def batch(self, position: int) -> tuple[Memory, ...]:
         """Return the memories of the batch at this position; empty if there is no such batch."""
         return next((memories for at, memories in self._batches() if at == position), ())
+
+    @property
+    def early_memories(self) -> tuple[Memory, ...]:
+        """Return the memories that were acknowledged before the ingest was first interrupted; empty if it was not."""
+        if not self.before_interruption:
+            return ()
+        early = {
+            whole_id(memory.id)
+            for position, some in self._batches()
+            if position in self.before_interruption
+            for memory in some
+        }
+        return tuple(memory for memory in self.anonymized.memories if whole_id(memory.id) in early)
 
     @property
     def sent(self) -> int:

@@ -82,6 +82,34 @@ def memories_lost(provider: Provider, corpus: str, *, held: bool) -> NotReady:
     )
 
 
+def early_memories_lost(provider: Provider, corpus: str, number: int) -> NotReady:
+    """Return the error for a corpus of which nothing is found that was ingested before an interruption."""
+    return NotReady(
+        f"{provider.name} has lost what it acknowledged of {corpus} before the ingest was interrupted "
+        f"({counted(number, 'memor(y|ies)')}); the next resume ingests the corpus again",
+        hint="resume the run: the corpus is ingested again",
+    )
+
+
+async def are_lost(provider: Provider, space: Space, anonymized: AnonymizedCorpus, some: Sequence[Memory]) -> bool:
+    """Search for samples of some memories of a corpus; return True if no hit is any of these memories.
+
+    Return False if a hit cannot be assigned to a memory of the corpus, because the service may rewrite memories.
+    """
+    ids = {whole_id(memory.id) for memory in some}
+    chosen = {memory.id: memory for memory in (*samples(some), *spread_samples(some))}
+    for memory in chosen.values():
+        for hit in (await look(provider, space, memory.content, k=DEEP_K)).hits:
+            is_one = (
+                not ids.isdisjoint(map(whole_id, hit.source_ids))
+                if hit.source_ids
+                else any(shares_text(hit.content, memory.content) for memory in some)
+            )
+            if is_one or not belongs(anonymized, hit):
+                return False
+    return bool(chosen)
+
+
 async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K) -> Found:
     """Search a namespace for the start of a text."""
     words = start_of(text)
