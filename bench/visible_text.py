@@ -8,11 +8,13 @@ Example::
     has_misleading_characters("P\\u0430ris")                # True: its second letter is Cyrillic
     counted(1, "answer(|s) that (is|are) empty")        # "1 answer that is empty"
     shorten("a long text", 7)            # "a long…"
+    money_text(Decimal("3.666E-7"))      # "0.00000037"
 """
 
 from __future__ import annotations
 
 import unicodedata
+from decimal import Decimal
 
 from bench.patterns import pattern
 
@@ -44,6 +46,22 @@ def counted(count: int, text: str) -> str:
 def shorten(text: str, most: int) -> str:
     """Return the text; if it has more than ``most`` characters, its end is replaced by an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+LEAST_USD = 1e-12
+"""a float below this bound is shown as 0, because it is the rounding error of a difference"""
+
+
+def money_text(usd: Decimal | float | None) -> str:
+    """Format an amount in USD with up to six decimals; "-" if it is unknown.
+
+    A smaller amount has two significant digits, so that only a cost of zero is shown as 0.
+    """
+    if usd is None:
+        return "-"
+    if isinstance(usd, float) and abs(usd) < LEAST_USD:
+        return "0"
+    return f"{usd:.{max(6, 1 - Decimal(usd).adjusted())}f}".rstrip("0").rstrip(".")
 
 
 def has_misleading_characters(text: str) -> bool:

@@ -19,7 +19,7 @@ from bench.plan.cost_estimate import Estimate, batch_of, estimate
 from bench.plan.model import BenchmarkPlan
 from bench.stats.significance import CORRELATED, DISAGREEING, clusters_needed, planned_mde
 from bench.untyped_values import Json
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect: float | None = None) -> None:
@@ -171,7 +171,7 @@ def _show_traffic(found: Estimate) -> None:
             str(one.calls),
             str(one.tokens_in or "-"),
             str(one.tokens_out or "-"),
-            "unknown" if one.cost_usd is None else str(one.cost_usd),
+            "unknown" if one.cost_usd is None else money_text(one.cost_usd),
             "-" if one.rate_per_s is None else f"{one.rate_per_s:g}/s",
             _seconds(one.least_s),
         )

@@ -25,7 +25,7 @@ from bench.cli.global_flags import Globals
 from bench.engine.progress import JobProgress, Progress
 from bench.errors import innermost_exception
 from bench.model import Phase
-from bench.visible_text import counted, visible
+from bench.visible_text import counted, money_text, visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -119,7 +119,7 @@ def share_text(part: int, whole: int) -> str:
 
 def cost_text(progress: Progress) -> str:
     """Format the cost so far, with "at least" if the price of some calls is unknown."""
-    text = f"USD {progress.cost_usd:.4f}"
+    text = f"USD {money_text(progress.cost_usd)}"
     return f"at least {text}" if progress.unknown_costs else text
 
 

@@ -55,7 +55,7 @@ from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.unpriced_calls import require_prices
 from bench.settings import Environment
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 ROWS_A_SLOT = 10
 """number of rows that may wait to become durable, for each concurrent request"""
@@ -276,7 +276,7 @@ class Execution:
         if stop is not Stop.MAX_COST:
             return stop.value
         spent, most = self.progress.cost_usd, self.plan.request.max_cost
-        return f"{stop.value}: USD {spent} of {most} were spent; resume with a larger --max-cost"
+        return f"{stop.value}: USD {money_text(spent)} of {most} were spent; resume with a larger --max-cost"
 
     async def _disk_full(self, full: DiskFull) -> Outcome:
         """Return the outcome of a run that stopped because the disk is full.

@@ -37,6 +37,7 @@ from bench.plan.provider import load_named
 from bench.providers.builtin.base import BATCH_ITEMS
 from bench.providers.endpoints import endpoint_of
 from bench.tokens import CHARS_PER_TOKEN, token_quarters
+from bench.visible_text import money_text
 
 LOWEST = Decimal("0.005")
 """token price in USD per million tokens that is lower than every list price"""
@@ -213,13 +214,17 @@ class Estimate:
         known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
         unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
         if unknown:
-            return f"cost unknown: about USD {known}, plus calls without a known price: {', '.join(unknown)}"
+            return (
+                f"cost unknown: about USD {money_text(known)}, plus calls without a known price: {', '.join(unknown)}"
+            )
         if not known:
             return "cost USD 0"
         paid = {one.endpoint.rpartition(".")[2] for one in self.endpoints if one.cost_usd}
         lengths = {"answering": f"an answer of {ANSWER_TOKENS}", "judge": f"a verdict of {JUDGE_TOKENS[1]}"}
         assumed = [f"{text} tokens" for role, text in lengths.items() if role in paid]
-        return f"cost about USD {known}" + (f", for {' and '.join(assumed)}; --max-cost is a limit" if assumed else "")
+        return f"cost about USD {money_text(known)}" + (
+            f", for {' and '.join(assumed)}; --max-cost is a limit" if assumed else ""
+        )
 
     @property
     def least_s(self) -> float | None:

@@ -161,7 +161,7 @@ async def _build(
         n_held=totals.n_held,
         calls=totals.calls,
         tokens=totals.tokens,
-        cost_usd=str(totals.cost),
+        cost_usd=f"{totals.cost:f}",
         cost_unknown_calls=totals.unknown_costs,
         ingest_us=totals.ingest_us,
     )

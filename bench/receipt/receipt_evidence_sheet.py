@@ -34,7 +34,7 @@ from bench.receipt.schema_results import Pace, ReceiptScore, Times
 from bench.receipt.schema_run import PromptUse
 from bench.receipt.verification.verify import VerificationOutcome
 from bench.report.tables import number
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
@@ -169,7 +169,7 @@ def _has_times(times: Times | Pace | None) -> TypeGuard[Times]:
 def _whole_cost(receipt: Receipt) -> str:
     """Format the cost of the whole run, for a receipt that has no section ``memoryCost``."""
     cost = receipt.scores.cost
-    money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
+    money = "price unknown" if cost.usd_micros is None else f"USD {money_text(cost.usd_micros / 1e6)}"
     roles = (
         ", ".join(f"{role} {counted(one.calls, 'call(|s)')}" for role, one in sorted(cost.by_role.items()))
         or "no priced call"

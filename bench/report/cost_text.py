@@ -13,8 +13,9 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import TypedDict
 
-from bench.report.memory_cost import BreakEven, CallTotals, MemoryCost, money_text
+from bench.report.memory_cost import BreakEven, CallTotals, MemoryCost
 from bench.untyped_values import Json
+from bench.visible_text import money_text
 
 COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
 

@@ -49,7 +49,7 @@ from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED, UNSENT
 from bench.models.streams import AFTER_FINISH
 from bench.plan.job_record import JobRecord
 from bench.untyped_values import Json, whole_number
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 MIN_CUT_PROMPTS = 3
 """minimum number of cut prompts to report; fewer may only show that two tokenizers count differently"""
@@ -213,7 +213,7 @@ def cached_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[FlaggedItem
     counts = " and ".join(_counts_by_kind(answers, verdicts, CACHED))
     tokens = sum(one.tokens_in + one.tokens_out for one in found)
     known = [one.saved_usd for one in found if one.saved_usd is not None]
-    money = f" (USD {math.fsum(known):.4g})" if known else ""
+    money = f" (USD {money_text(math.fsum(known))})" if known else ""
     return [f"{counts} from the call cache: {tokens:,} tokens{money} not paid again; they have no latency"]
 
 
@@ -232,7 +232,7 @@ def _vendor_saving_notes(answers: Sequence[FlaggedItems], verdicts: Sequence[Fla
     ]
     if not parts:
         return []
-    money = f": USD {abs(saved):.4g} {'saved' if saved > 0 else 'more'}" if saved else ""
+    money = f": USD {money_text(abs(saved))} {'saved' if saved > 0 else 'more'}" if saved else ""
     waited = "; their latency is not counted" if BATCHED in {flag for one in found for flag in one.flags} else ""
     return [" and ".join(parts) + money + waited]
 

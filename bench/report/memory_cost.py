@@ -34,7 +34,7 @@ from bench.journal.records import PhaseTotals
 from bench.model import Phase
 from bench.plan.job_record import JobRecord
 from bench.plan.stored_builds import BuildTotals
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 MILLION = 1_000_000
 
@@ -344,8 +344,3 @@ def _unknown_break_even(reason: str) -> BreakEven:
 
 def _decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def money_text(usd: Decimal | float | None) -> str:
-    """Format an amount in USD with up to six decimals; "-" if it is unknown."""
-    return "-" if usd is None else f"{usd:.6f}".rstrip("0").rstrip(".")

@@ -24,7 +24,7 @@ from bench.patterns import pattern
 from bench.plan.job_record import ModelNames
 from bench.report.cost_text import COST_HEAD, cost_rows, cost_sentence, share_text
 from bench.report.fold import JobReport, Report
-from bench.visible_text import shorten
+from bench.visible_text import money_text, shorten
 
 TOP_TYPES = 6
 DEFAULT_WIDTH = 160
@@ -390,13 +390,13 @@ def with_interval(one: Measurement) -> str:
 def number(value: float | None, unit: str | None = None) -> str:
     """Format a number with a precision that fits its size and unit.
 
-    A share has four decimals, and a larger number has one. Milliseconds have two decimals below 100 and none above; USD
-    has up to six.
+    A share has four decimals, and a larger number has one. Milliseconds have two decimals below 100 and none above. For
+    USD, see `money_text`.
     """
     if value is None:
         return "-"
     if unit == "USD":
-        return f"{value:.6f}".rstrip("0").rstrip(".") or "0"
+        return money_text(value)
     if unit == MILLISECONDS:
         return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
     if abs(value) <= SHARE_BOUND:

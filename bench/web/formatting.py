@@ -17,9 +17,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Literal
 
 from bench.report import tables
+from bench.visible_text import money_text
 
 NONE = "–"
 SMALLEST = 1e-9
@@ -61,8 +63,8 @@ def share(part: object, digits: int = 0) -> str:
 
 
 def usd(value: object) -> str:
-    """Format an amount of money with at most six decimals; an unknown amount (None) becomes a dash."""
-    return NONE if value is None else tables.number(float(str(value)), "USD")
+    """Format an amount of money as `money_text`; an unknown amount (None) becomes a dash."""
+    return NONE if value is None else money_text(Decimal(str(value)))
 
 
 def duration(value: object) -> str:

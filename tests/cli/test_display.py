@@ -166,7 +166,7 @@ def test_the_totals_text_is_one_line_with_progress_cost_and_eta() -> None:
     clock.now += 20
     assert totals_text(found) == (
         "4/10 items (40%), 0 memories ingested, 0.0 steps/s, 0 requests in flight, slowest -, rate limited 7 times, "
-        "cost USD 1.2346, ETA 30s"
+        "cost USD 1.23456, ETA 30s"
     )
     found.unknown_costs = 1
     assert "cost at least USD 1.2346" in totals_text(found)

@@ -61,8 +61,8 @@ def test_an_invalid_price_is_an_error_with_line_and_column(
 @pytest.mark.parametrize(
     ("prices", "cost"),
     [
-        ("{faulty: 0.5, openai/m: {input: 0, output: 0}}", "USD 7.0"),
-        ("{faulty: {add: 0.5, search: 0.25}, openai/m: {input: 0, output: 0}}", "USD 5.00"),
+        ("{faulty: 0.5, openai/m: {input: 0, output: 0}}", "USD 7"),
+        ("{faulty: {add: 0.5, search: 0.25}, openai/m: {input: 0, output: 0}}", "USD 5"),
     ],
 )
 def test_a_number_is_the_price_of_each_call_of_a_provider(

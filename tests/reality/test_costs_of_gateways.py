@@ -121,7 +121,7 @@ def test_a_response_without_a_usable_reply_costs_what_it_reports(
 def test_the_budget_counts_responses_without_a_usable_reply(bench: Bench, tmp_path: Path) -> None:
     with gateway(tmp_path, lost) as stub:
         bench(*RUN, "--run-id", "r", "--concurrency", "1", "--max-cost", "3", check=3)
-    assert len(stub.asked) == 2 and "cost       USD 4.0" in bench("status", "r").stdout
+    assert len(stub.asked) == 2 and "cost       USD 4\n" in bench("status", "r").stdout
 
 
 def test_a_response_without_a_usable_reply_and_price_counts_as_unknown(
@@ -197,7 +197,7 @@ def test_the_budget_stops_a_calibration(bench: Bench, tmp_path: Path) -> None:
     with gateway(tmp_path, judged) as stub:
         (tmp_path / "prices.yaml").write_text(f"{PRICES}\nevaluators: [llm-judge]\n")
         bench(*RUN, *JUDGED, "--run-id", "r", "--max-cost", "0.01", check=3)
-    assert len(stub.asked) == 5 and "cost       USD 0.0110" in bench("status", "r").stdout
+    assert len(stub.asked) == 5 and "cost       USD 0.011\n" in bench("status", "r").stdout
 
 
 def test_a_cost_of_which_a_part_is_unknown_is_marked_as_a_lower_bound(bench: Bench, tmp_path: Path) -> None:

@@ -352,3 +352,20 @@ async def test_a_question_that_ran_in_two_merged_runs_costs_no_more_than_the_oth
     assert (query["questions"], query["calls"]) == (8, 20), "two questions were paid twice"
     assert query["usd_per_question"] == pytest.approx(0.00228)
     assert "faulty per question 2 209 0.00228" in await text(bench, "results", "whole")
+
+
+async def test_a_tiny_known_cost_is_never_shown_as_zero(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+    world = await priced(world_on, chat)
+    tiny = {"faulty": {"add": "4e-7", "search": "2e-7"}, "acme/m": {"input": "1e-4", "output": "1e-3"}}
+    flags = {**PRICED, "prices": tiny, "isolation": "off"}
+    assert (await world.run(**{**flags, "answering_model": "none"}, run_id="r1")).exit_code == 0
+    assert (await world.run(**flags, run_id="r2")).exit_code == 0
+    shown = await text(bench, "results", "r1")
+    assert "faulty build 42 0 0.000016 " in shown and "per question 1 0 0.0000002 " in shown
+    assert "USD 0.0000002 for search and answer" in await text(bench, "sheet", "r1")
+    assert "cost USD 0.000018" in await text(bench, "status", "r1"), "40 adds and 8 searches: 0.0000176"
+    assert " 0.000016 " in await text(bench, "builds", "list")
+    found = await cost(bench, "r2")
+    assert found["usd_per_correct_answer"] == pytest.approx((40 * 4e-7 + 8 * (2e-7 + 200e-10 + 9e-9)) / 2)
+    assert "USD 0.0000089 per correct answer" in await text(bench, "results", "r2")
+    assert "USD 0.0000089 per correct answer" in found["text"]

@@ -126,7 +126,16 @@ def test_share_shows_a_percentage(value: object, shown: str) -> None:
 
 @each_row(
     ("value", "shown"),
-    [(None, "–"), ("0", "0"), ("1.50000", "1.5"), (2, "2"), ("0.00012", "0.00012"), ("1234.5", "1234.5")],
+    [
+        (None, "–"),
+        ("0", "0"),
+        ("1.50000", "1.5"),
+        (2, "2"),
+        ("0.00012", "0.00012"),
+        ("1234.5", "1234.5"),
+        ("3.666E-7", "0.00000037"),
+        ("0.0000015", "0.0000015"),
+    ],
 )
 def test_usd_shows_a_dash_for_an_unknown_cost(value: object, shown: str) -> None:
     assert text.usd(value) == shown

@@ -5,6 +5,7 @@ providers.
 from __future__ import annotations
 
 from dataclasses import asdict
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from bench.cli.global_flags import current
 from bench.errors import JournalError, UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run, run_ids
+from bench.visible_text import money_text
 
 if TYPE_CHECKING:
     from bench.plan.stored_builds import Build
@@ -123,7 +125,8 @@ def _show_table(found: list[Build]) -> None:
             str(one.n_memories),
             str(one.n_held),
             str(one.calls),
-            one.cost_usd + (f" + {one.cost_unknown_calls} unknown" if one.cost_unknown_calls else ""),
+            money_text(Decimal(one.cost_usd))
+            + (f" + {one.cost_unknown_calls} unknown" if one.cost_unknown_calls else ""),
             f"{one.ingest_us / 1e6:.1f} s",
             ", ".join([*one.searched_by, *(f"run {name}" for name in one.lent_to)]),
         )

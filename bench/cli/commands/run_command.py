@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -28,7 +29,7 @@ from bench.cli import signals as interrupts
 from bench.cli.flags import RunFlags, given_flags
 from bench.cli.global_flags import command, current
 from bench.errors import ConfigError, DiskFull, UsageError, is_disk_full
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog
@@ -59,7 +60,7 @@ def show_results(outcome: Outcome, report: Report, folder: Path, texts: Sequence
             if outcome.unknown_costs
             else ""
         )
-        console.note(f"cost USD {outcome.cost_usd}{unknown}")
+        console.note(f"cost USD {money_text(Decimal(outcome.cost_usd))}{unknown}")
     console.line(f"results: {folder}")
     for text in _next_steps(outcome, report):
         console.note(f"next: {text}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ from bench.cli.run_display import seconds_text, share_text
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 if TYPE_CHECKING:
     from bench.report.status import RunStatus
@@ -85,7 +86,7 @@ def _show(found: RunStatus) -> None:
         console.line(f"ETA        {seconds_text(found.eta_s)}")
     unknown = found.cost_unknown_calls
     least = f" or more ({counted(unknown, 'call(|s) (has|have)')} no known price)" if unknown else ""
-    console.line(f"cost       USD {found.cost_usd}{least}")
+    console.line(f"cost       USD {money_text(Decimal(found.cost_usd))}{least}")
     if found.state not in ("complete", "running"):
         resuming = command(f"bench run --resume {found.run_id}")
         console.line(f"next       {resuming}")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from bench.plan.stored_builds import Build, builds_of
 from bench.providers import Restores, Versioned, is_reusable
 from bench.providers.plugin_guard import AdapterErrors
 from bench.untyped_values import object_or_empty
-from bench.visible_text import counted
+from bench.visible_text import counted, money_text
 
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of its contents"
@@ -352,7 +353,7 @@ async def _take_over(run: RunContext, lane: OpenLane, stored: StoredBuild) -> No
     text = (
         f"build {build.build} of run {build.run_id} (reused): that run ingested it and paid "
         f"{counted(build.calls, 'call(|s)')}, "
-        f"USD {build.cost_usd}{unknown}; this run does not count them{_unsearched_note(stored)}"
+        f"USD {money_text(Decimal(build.cost_usd))}{unknown}; this run does not count them{_unsearched_note(stored)}"
     )
     facts = ("fingerprint", "calls", "tokens", "cost_usd", "cost_unknown_calls", "ingest_us", "n_memories", "n_corpora")
     data = {name: getattr(build, name) for name in facts}

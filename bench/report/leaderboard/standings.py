@@ -26,6 +26,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.report.summary import RESULTS_FILE
 from bench.report.tables import brief, number
+from bench.visible_text import money_text
 
 SETTINGS = ("k", "context_budget", "level", "selection", "prompts", "evaluator", "epochs_reducer")
 UNKNOWN = "unknown"
@@ -79,7 +81,7 @@ class RankedJob:
     def cost(self) -> str:
         """The cost in US dollars as text. The text begins with ``>=`` if the price of some calls is unknown."""
         usd, unknown = self.job.cost_usd, self.job.data.get("cost_unknown_calls")
-        return "-" if usd is None else f">= {float(usd):.4f}" if unknown else f"{float(usd):.4f}"
+        return "-" if usd is None else f"{'>= ' if unknown else ''}{money_text(Decimal(usd))}"
 
     @property
     def lower_is_better(self) -> bool:
