@@ -169,7 +169,7 @@ def test_the_totals_text_is_one_line_with_progress_cost_and_eta() -> None:
         "cost USD 1.23456, ETA 30s"
     )
     found.unknown_costs = 1
-    assert "cost at least USD 1.2346" in totals_text(found)
+    assert "cost at least USD 1.23456" in totals_text(found)
 
 
 # --------------------------------------------------------------------- three of them
