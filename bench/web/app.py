@@ -32,6 +32,7 @@ from aiohttp import web
 from bench.errors import BenchError, UsageError
 from bench.events import close, log, redactor
 from bench.journal.paths import CHECKPOINTS
+from bench.patterns import pattern
 from bench.settings import Environment
 from bench.web import api
 from bench.web.app_state import LOOPBACK, SITE, Site
@@ -39,7 +40,7 @@ from bench.web.cache import DocumentCache
 from bench.web.openapi import openapi_document
 from bench.web.pages import routes as page_routes
 from bench.web.prometheus import METRICS, ServiceMetrics
-from bench.web.security import Handler, add_headers, guard
+from bench.web.security import Handler, add_headers, guard, is_address
 from bench.web.service import OrderStore, Service
 from bench.web.token_file import ServiceToken
 
@@ -104,6 +105,7 @@ SHORTEST = 8
 EXIT_SIGTERM = 143
 EXIT_SIGINT = 130
 LAST_PORT = 65_535
+HOST_NAME = pattern(r"(?:[a-z0-9_-]+\.)*[a-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +117,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 3000
     token_file: Path | None = None
-    public_host: str = ""
-    """host name of a reverse proxy in front of the site; empty if there is none"""
+    public_host: str | None = None
+    """host name of a reverse proxy in front of the site; None if there is none"""
     runs: bool = False
     """True for ``bench serve``, which can start runs"""
     max_runs: int = 1
@@ -142,7 +144,8 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
     """Open a site that listens while the ``with`` block runs. At the end of the block, every run is paused.
 
     Raises:
-        UsageError: the port is invalid, or other machines can reach the address and no token file is named.
+        UsageError: the port or the public host is invalid, or other machines can reach the address and no token file
+            is named.
         ExceptionGroup: it contains a UsageError if the address or port cannot be used.
         Locked: another service uses the workspace.
     """
@@ -151,6 +154,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
             f"--port {settings.port} is not a valid port",
             hint=f"use a number from 1 to {LAST_PORT}, or 0 for a free port",
         )
+    public_host = _public_host(settings)
     secret = _secret(settings)
     redact_secrets(settings.environment)
     with ExitStack() as held:
@@ -167,7 +171,6 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                 )
             any_address = settings.host in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
             own_name = platform.node().lower() if any_address else settings.host.lower()
-            public_host = settings.public_host.lower()
             site = Site(
                 workspace=settings.workspace,
                 environment=settings.environment,
@@ -222,6 +225,19 @@ def redact_secrets(environment: Environment) -> None:
         for value in known.values_of(lambda name: any(word in name.upper() for word in SECRET_WORDS)):
             if len(value) >= SHORTEST:
                 redactor.learn(value)
+
+
+def _public_host(settings: Settings) -> str:
+    """Return the name of the reverse proxy in lower case, as requests contain it; "" if there is none."""
+    if settings.public_host is None:
+        return ""
+    name = settings.public_host.lower()
+    if not HOST_NAME.fullmatch(name) and not is_address(name):
+        raise UsageError(
+            f'--public-host "{settings.public_host}" is not a host name',
+            hint="give only the name, without https://, port and path, for example bench.example.com",
+        )
+    return name
 
 
 def _secret(settings: Settings) -> ServiceToken | None:

@@ -77,7 +77,7 @@ def _check_host(request: web.Request, site: Site) -> None:
     """Refuse a Host that is not an address of this service (DNS rebinding), and an Origin of another site."""
     host = request.headers.get("Host", "")
     name = _name(f"//{host}")
-    if name is None or not (name in site.hosts or (site.any_address and _is_address(name))):
+    if name is None or not (name in site.hosts or (site.any_address and is_address(name))):
         raise RequestRefused(
             403,
             "host",
@@ -114,7 +114,8 @@ def _name(url: str) -> str | None:
     return parts.hostname
 
 
-def _is_address(name: str) -> bool:
+def is_address(name: str) -> bool:
+    """Return True if the name of a host is an IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

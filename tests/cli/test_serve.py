@@ -119,3 +119,14 @@ def test_an_invalid_port_number_is_rejected(bench: Bench, command: str, port: st
     assert done.stderr == (
         f"error: --port {port} is not a valid port\nhint: use a number from 1 to 65535, or 0 for a free port\n"
     )
+
+
+@pytest.mark.parametrize("command", ["explore", "serve"])
+@pytest.mark.parametrize(
+    "name",
+    ["https://x.org", "x.org/path", "x.org:443", "*", "*.x.org", "", " ", "x..org", "me@x.org", "[::1]"],
+)
+def test_a_public_host_that_no_request_can_name_is_rejected(bench: Bench, command: str, name: str) -> None:
+    done = bench(command, "--port=0", f"--public-host={name}", check=2)
+    assert done.stderr.startswith(f'error: --public-host "{name}" is not a host name\nhint: give only the name')
+    assert done.stdout == ""

@@ -26,7 +26,7 @@ def explore(
     host: str = "127.0.0.1",
     port: Whole = DEFAULT_PORT,
     token_file: Path | None = None,
-    public_host: str = "",
+    public_host: str | None = None,
 ) -> int:
     """Open the web pages of this workspace, read-only.
 
@@ -73,7 +73,7 @@ def serve(
     port: Whole = DEFAULT_PORT,
     token_file: Path | None = None,
     max_runs: Whole = 1,
-    public_host: str = "",
+    public_host: str | None = None,
 ) -> int:
     """Serve the web pages, and start, queue, pause and resume runs from them.
 
