@@ -105,7 +105,7 @@ SHORTEST = 8
 EXIT_SIGTERM = 143
 EXIT_SIGINT = 130
 LAST_PORT = 65_535
-HOST_NAME = pattern(r"(?:[a-z0-9_-]+\.)*[a-z0-9_-]+")
+HOST_NAME = pattern(r"(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +149,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
         ExceptionGroup: it contains a UsageError if the address or port cannot be used.
         Locked: another service uses the workspace.
     """
-    if not 0 <= settings.port <= LAST_PORT:
-        raise UsageError(
-            f"--port {settings.port} is not a valid port",
-            hint=f"use a number from 1 to {LAST_PORT}, or 0 for a free port",
-        )
-    public_host = _public_host(settings)
+    _check_address(settings)
     secret = _secret(settings)
     redact_secrets(settings.environment)
     with ExitStack() as held:
@@ -169,6 +164,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                     tasks=tasks,
                     max_runs=settings.max_runs,
                 )
+            public_host = (settings.public_host or "").lower()
             any_address = settings.host in ("0.0.0.0", "::", "")  # noqa: S104  compared, not bound
             own_name = platform.node().lower() if any_address else settings.host.lower()
             site = Site(
@@ -227,17 +223,19 @@ def redact_secrets(environment: Environment) -> None:
                 redactor.learn(value)
 
 
-def _public_host(settings: Settings) -> str:
-    """Return the name of the reverse proxy in lower case, as requests contain it; "" if there is none."""
-    if settings.public_host is None:
-        return ""
-    name = settings.public_host.lower()
-    if not HOST_NAME.fullmatch(name) and not is_address(name):
+def _check_address(settings: Settings) -> None:
+    """Raise UsageError if the port or the name of the reverse proxy is not valid."""
+    if not 0 <= settings.port <= LAST_PORT:
         raise UsageError(
-            f'--public-host "{settings.public_host}" is not a host name',
+            f"--port {settings.port} is not a valid port",
+            hint=f"use a number from 1 to {LAST_PORT}, or 0 for a free port",
+        )
+    name = settings.public_host
+    if name is not None and not HOST_NAME.fullmatch(name) and not is_address(name):
+        raise UsageError(
+            f'--public-host "{name}" is not a host name',
             hint="give only the name, without https://, port and path, for example bench.example.com",
         )
-    return name
 
 
 def _secret(settings: Settings) -> ServiceToken | None:
