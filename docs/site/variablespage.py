@@ -22,6 +22,8 @@ OURS: Mapping[str, str] = {
     "this commit as `declared`",
     "MEMORYBENCH_GIT_TAG": "tag of the commit in `MEMORYBENCH_GIT_COMMIT`",
     "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of the model `builtin/scripted`",
+    "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text, which has several lines: set it in the "
+    "environment of the process, because a value in `.env` has one line; removed from the environment after reading",
     "MEMORYBENCH_SIGNING_KEY_FILE": "file with the private key for `bench sign`",
     "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the signing key",
     "MEMORYBENCH_LOG_KEY_FILE": "file with the private key for entries of the public log",
@@ -34,7 +36,6 @@ OURS: Mapping[str, str] = {
 """variable -> meaning; a test checks that every variable that the code reads is here or in `OF_THE_PROCESS`"""
 
 OF_THE_PROCESS: Mapping[str, str] = {
-    "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment after reading",
     "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker; default: the folder of the coordinator's workspace if it "
     "exists on the worker, else the folder in which the worker was started",
     "NO_COLOR": "any value: no colors",

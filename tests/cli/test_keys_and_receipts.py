@@ -12,6 +12,7 @@ import pytest
 
 from bench.cli.commands.keys import cell_text, read_roles
 from bench.errors import UsageError
+from docs.site.variablespage import OURS
 from tests.rows import each_row
 
 Bench = Callable[..., Any]
@@ -61,6 +62,10 @@ def test_the_key_file_that_dotenv_names_signs(bench: Bench, keys: Path, tmp_path
     assert bench("sign", "r").stdout.startswith("kept ")
     (tmp_path / ".env").rename(tmp_path / "my.env")
     bench("sign", "r", check=2)
+    (tmp_path / "one-line.env").write_text("MEMORYBENCH_SIGNING_KEY=MC4CAQAwBQYDK2VwBCIEIA\n")
+    refused = bench("sign", "r", "--env-file", "one-line.env", check=2).stderr
+    assert "error: MEMORYBENCH_SIGNING_KEY: this is not a PEM private key" in refused
+    assert "MEMORYBENCH_SIGNING_KEY" in OURS, "the page lists it as a variable that .env can set"
     bench("run", *flags, "--run-id", "other", "--sign", "--env-file", "my.env")
     assert bench("reproduce", str(receipt), "--sign", "--env-file", "my.env").stdout.startswith("same ")
 
