@@ -67,6 +67,11 @@ def usd(value: object) -> str:
     return NONE if value is None else money_text(Decimal(str(value)))
 
 
+def usd_rounded(value: object) -> str:
+    """Format an amount of money for many questions: with two decimals, or as `usd` if it is below 0.1."""
+    return usd(value) if isinstance(value, float) and abs(value) < 0.1 else number(value, 2)
+
+
 def duration(value: object) -> str:
     """Format a number of microseconds in µs, ms, s or min."""
     if not isinstance(value, int | float):

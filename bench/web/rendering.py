@@ -85,6 +85,7 @@ def templates() -> Environment:
         "difference": text.difference,
         "share": text.share,
         "usd": text.usd,
+        "usd_rounded": text.usd_rounded,
         "duration": text.duration,
         "seconds": text.seconds,
         "instant": text.instant,

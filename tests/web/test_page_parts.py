@@ -142,6 +142,14 @@ def test_usd_shows_a_dash_for_an_unknown_cost(value: object, shown: str) -> None
 
 
 @each_row(
+    ("value", "shown"),
+    [(None, "–"), (0.0, "0"), (0.0002, "0.0002"), (0.006, "0.006"), (1.4961, "1.50"), (137400.0, "137,400")],
+)
+def test_the_cost_of_many_questions_has_at_least_two_correct_digits(value: object, shown: str) -> None:
+    assert text.usd_rounded(value) == shown
+
+
+@each_row(
     ("us", "shown"),
     [(0, "0 µs"), (999, "999 µs"), (1000, "1 ms"), (1500, "1.5 ms"), (999_499, "999 ms"), (999_500, "1 s"),
      (999_999, "1 s"), (1_500_000, "1.5 s"), (119_000_000, "119 s"), (120_000_000, "2.0 min"), (None, "–"), ("x", "–")],

@@ -17,6 +17,7 @@ from bench.report.summary import rebuild
 from bench.web.documents.report_documents import report_page_file
 from bench.web.report_page import ORDER, report_page_of
 from tests.full_journal import call, write_run
+from tests.rows import each_row
 from tests.small_journal import measuring, record
 from tests.web.browser import CHROMIUM, browsing
 from tests.web.test_headlines import LONG, NAMES, failed, plain, right, share, text_of, wrong
@@ -108,12 +109,15 @@ async def test_results_can_be_downloaded_as_csv_and_markdown(workspace: Path) ->
         assert (await visit.get("/runs/r1/results.exe"))[0] == 404
 
 
-async def test_per_day_traffic_has_a_price_if_calls_have_one(tmp_path: Path) -> None:
-    priced = [replace(right(at), calls={Phase.ANSWER: (call("answering", cost="0.01"),)}) for at in range(6)]
+@each_row(("cost", "thousand", "month"), [("0.01", "10.00", "300.00"), ("0.0000002", "0.0002", "0.006")])
+async def test_per_day_traffic_has_a_price_if_calls_have_one(
+    cost: str, thousand: str, month: str, tmp_path: Path
+) -> None:
+    priced = [replace(right(at), calls={Phase.ANSWER: (call("answering", cost=cost),)}) for at in range(6)]
     await write_run(tmp_path, "r1", [(record("x", **NAMES), priced)])
     async with visiting(tmp_path) as visit:
         text = plain(await text_of(visit, "/report/r1?per_day=1000"))
-    assert "10.00" in text and "1,000 questions a day cost per month (30 days): x USD 300.00" in text
+    assert f" {thousand} " in text and f"1,000 questions a day cost per month (30 days): x USD {month}." in text
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
