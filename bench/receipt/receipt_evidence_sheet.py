@@ -155,11 +155,18 @@ def _cost_facts(receipt: Receipt) -> dict[str, tuple[str, str]]:
             "no time from the last add to searchable was measured",
         ),
         "cost per query": fact(
-            search_times and search_times + (whole or f"; {query_cost_text(memory)}"),
+            search_times and search_times + (whole or f"; {query_cost_text(memory)}{_rounding_note(receipt)}"),
             "no search has ended",
             query_lacks(memory) or unpriced,
         ),
     }  # fmt: skip
+
+
+def _rounding_note(receipt: Receipt) -> str:
+    """Return a note if the cost of the job is so small that the amounts of a receipt, in micro-USD, do not show it."""
+    cost = receipt.memory_cost
+    each = 0 if cost is None else cost.usd_micros_per_correct or 0
+    return "; a receipt rounds amounts to USD 0.000001" if 0 < each * receipt.counts.by_state.correct < 10 else ""
 
 
 def _has_times(times: Times | Pace | None) -> TypeGuard[Times]:

@@ -369,3 +369,9 @@ async def test_a_tiny_known_cost_is_never_shown_as_zero(world_on: WorldOn, bench
     assert found["usd_per_correct_answer"] == pytest.approx((40 * 4e-7 + 8 * (2e-7 + 200e-10 + 9e-9)) / 2)
     assert "USD 0.0000089 per correct answer" in await text(bench, "results", "r2")
     assert "USD 0.0000089 per correct answer" in found["text"]
+    cheap = {**flags, "prices": {**tiny, "faulty": {"add": "0", "search": "1e-8"}}}
+    assert (await world.run(**cheap, run_id="r3")).exit_code == 0
+    await in_thread(bench, "keys", "new", "-q")
+    receipt = (await in_thread(bench, "sign", "r3")).stdout.split()[-1]
+    assert (await in_thread(bench, "verify", receipt)).stdout.startswith("VALID")
+    assert "a receipt rounds amounts to USD 0.000001" in await text(bench, "sheet", receipt)
