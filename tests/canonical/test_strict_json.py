@@ -245,7 +245,7 @@ BYTES: list[tuple[bytes, int]] = [
 
 @each_row(("data", "place"), BYTES)
 def test_parse_rejects_bytes_that_are_not_utf8_with_their_position(data: bytes, place: int) -> None:
-    assert canonical_error(lambda: parse(data)) == ("not_utf8", "", f"byte {place} is not UTF-8")
+    assert canonical_error(lambda: parse(data)) == ("not_utf8", "", f"the text is not UTF-8 at byte {place}")
 
 
 # ------------------------------------------------------------------------- depth and size

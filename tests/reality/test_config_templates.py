@@ -63,7 +63,7 @@ def test_a_variable_without_a_value_is_a_config_error_with_its_place(path: str, 
     shown = "\n".join(str(one) for one in caught.value.problems or (caught.value,))
     assert re.search(r"acme\.json:\d+:\d+: ", shown)
     assert "unknown variable" in shown or "is no path" in shown or "expected" in shown
-    assert "known" in caught.value.hint or "path" in shown
+    assert "known variables: " in caught.value.hint or "write $${" in caught.value.hint or "path" in shown
 
 
 def test_escaped_templates_and_descriptions_may_contain_any_variable() -> None:
