@@ -16,7 +16,7 @@ import anyio
 from bench.config.provider.config import ProviderConfig
 from bench.engine.batches import WAITING_ITEMS
 from bench.engine.circuit_breaker import CircuitBreaker
-from bench.engine.corpora.anonymizer import opaque_id
+from bench.engine.corpora.anonymizer import store_of
 from bench.engine.corpora.isolation import Ownership
 from bench.engine.items.deletion import deletions_begun
 from bench.engine.items.item_row import unsupported_rows
@@ -158,7 +158,7 @@ def _provider(
     context = ProviderContext(
         http=run.http,
         environment=run.environment,
-        run_dir=run.folder / "stores" / opaque_id("l", lane.build),
+        run_dir=store_of(run.folder, lane.build),
         seed=run.plan.request.seed,
         embedder=models.embedders.get(lane.key),
         open_model=open_for_provider,

@@ -49,7 +49,9 @@ def number(value: object, digits: int = 4) -> str:
 
 def measured(value: object, unit: str | None) -> str:
     """Format the value of a metric with a precision that fits its unit; return a dash if there is no value."""
-    return tables.number(value, unit) if unit and isinstance(value, int | float) else number(value)
+    if unit in ("USD", tables.MILLISECONDS) and isinstance(value, int | float):
+        return tables.number(value, unit)
+    return number(value)
 
 
 def difference(value: object, unit: str | None, relative: bool) -> str:

@@ -288,22 +288,22 @@ class Service:
             )
         if not can_start:
             return status.state
-        self._enqueue(self.orders.add(order))
+        if not self.has_run(run_id):  # another request may have queued it meanwhile
+            self._enqueue(self.orders.add(order))
         return None
 
     async def stop(self, run_id: str, why: str) -> str:
         """Stop a run cleanly, or remove the run from the queue; return the state of the run.
 
-        ``why`` is ``pause`` or ``cancel``. If a queued new run is paused, its order stays stored, and its state is
-        ``paused``. If a queued run is canceled, or if the resume of a run is paused in the queue, its order is deleted,
-        and its state is ``not started``.
+        ``why`` is ``pause`` or ``cancel``. If a queued run is paused, its order stays stored, and its state is
+        ``paused``. If it is canceled, its order is deleted, and its state is ``not started``.
         """
         self.orders.drop(run_id)
         waiting = [order for order in (*self.queue, *self.paused.values()) if order.run_id == run_id]
         if waiting:
             self.queue = [order for order in self.queue if order.run_id != run_id]
             self.paused.pop(run_id, None)
-            if why == "cancel" or waiting[0].request is None:
+            if why == "cancel":
                 return "not started"
             self.paused[run_id] = self.orders.add(replace(waiting[0], paused=True))
             return "paused"
@@ -340,7 +340,7 @@ class Service:
         return found
 
     async def _was_interrupted(self, name: str) -> bool:
-        if any(order.run_id == name for order in self.queue):
+        if self.has_run(name):
             return False
         try:
             async with Reader.open(self.workspace / CHECKPOINTS / name) as reader:

@@ -368,7 +368,7 @@ def test_labels_that_differ_from_those_of_the_run_are_refused_and_replaced_only_
     bench("review", "r", "--n", "8")
     fill_in_labels(lambda n: n % 2 == 0)
     ids = {cells[3]: cells[0] for cells in (line.split("\t") for line in Path("review.tsv").read_text().splitlines())}
-    refused = bench("review", "r", "--n", "8", check=2).stderr
+    refused = bench("review", "r", "--n", "4", "--seed", "3", check=2).stderr
     assert "review.tsv has 8 labels that run r does not have" in refused
     load = ("review", "r", "--labels", "review.tsv")
     bench(*load)
@@ -383,6 +383,10 @@ def test_labels_that_differ_from_those_of_the_run_are_refused_and_replaced_only_
     assert "8 labels are in the journal of run r, 3 of them replace another label" in bench(*load, "--replace").stderr
     assert bench("review", "r", "--json").stdout != before
     assert "replace" not in bench(*load).stderr, "the same labels again"
+    text = Path("review.tsv").read_text(encoding="utf-8")
+    Path("review.tsv").write_text(text, encoding="utf-16")
+    for flags in (("--n", "8"), ("--labels", "review.tsv")):
+        assert "not a TSV file in UTF-8" in bench("review", "r", *flags, check=2).stderr
     bench("review", "r", "--replace", check=2)
 
 

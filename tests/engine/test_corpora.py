@@ -78,7 +78,7 @@ async def test_reset_clears_and_ingests_again_if_neither_count_nor_search_decide
     first, second = dict.fromkeys(call["namespace"] for call in store.calls("ingest"))
     assert [call["namespace"] for call in store.calls("clear")] == [first]
     assert {name: len(held) for name, held in store.held.items()} == {second: 4}
-    assert kinds(world, 1) == ["intent", "intent", "batch", "intent", "batch", "intent", "cleared"]
+    assert kinds(world, 1) == ["intent", "intent", "batch", "intent", "batch", "intent", "intent", "cleared"]
     assert kinds(world, 2) == ["intent", *["intent", "batch"] * 4, "ingested", "ready"]
     assert world.query("r", "select message from event where kind = 'corpus_reset'") == [
         (
@@ -204,6 +204,19 @@ async def test_an_unreadable_response_makes_only_its_batch_unknown(world: World,
     store.heal()
     assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
     assert texts(store) == [["0"], ["1"], ["2"], ["3"]]
+
+
+@pytest.mark.parametrize("rule", ["probe", "repeat"])
+async def test_a_failed_batch_whose_calls_are_in_the_journal_is_not_counted_again_by_a_resume(
+    world: World, rule: str
+) -> None:
+    store = ScriptedStore.install(world, on_unknown=rule)
+    store.fails("ingest", at=None, error="Unavailable", effect=True)
+    assert (await run(world)).jobs[0].states == {State.ERROR: 4}
+    assert world.query("r", "select count(*) from corpus_row where kind = 'intent'") != [(0,)]
+    store.heal()
+    assert (await world.resume("r")).jobs[0].states == {State.MEASURED: 4}
+    assert world.query("r", "select count(*) from call where outcome = 'lost'") == [(0,)]
 
 
 async def test_a_namespace_that_cannot_be_counted_is_not_used(world: World) -> None:

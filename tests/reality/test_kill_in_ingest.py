@@ -165,15 +165,17 @@ async def test_the_searches_of_a_check_that_ended_before_a_kill_are_in_the_call_
 
     def stop() -> None:
         wait_for(lambda: stub.calls("search") >= 4, seconds=30)
+        wait_for(lambda: world.query("k", logged) == [(3,)], seconds=30)
         kill(process)
 
+    logged = "select count(*) from call where endpoint = 'faulty.search'"
     stub = MemoryStub(answers={"search": hangs})
     world = await world_on(stub, corpora=1, items=2, sessions=SESSIONS)
     world.provider("faulty", base=PATIENT.replace(COUNTING, ""))
     prices = {"faulty": {"add": 0.001, "search": 0.01}}
     process = world.start(providers="faulty", run_id="k", cleanup="never", prices=prices)
     await anyio.to_thread.run_sync(stop)
-    assert world.query("k", "select count(*) from call where endpoint = 'faulty.search'") == [(3,)]
+    assert world.query("k", logged) == [(3,)]
     ends.set()
     outcome = await world.resume("k", cleanup="never")
     searches = stub.calls("search") - 1

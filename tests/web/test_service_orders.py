@@ -121,6 +121,18 @@ async def test_a_run_that_is_paused_in_the_queue_keeps_its_settings_over_a_resta
         assert reader.meta.request["note"] == "for anna"
 
 
+async def test_a_resume_that_is_paused_in_the_queue_stays_paused_over_a_restart(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        await service.start(admit({**DEMO, "run_id": "r1"}))
+        await idle(service)
+    async with serving(tmp_path, max_runs=0) as service:
+        await service.resume("r1")
+        assert await service.stop("r1", "pause") == "paused"
+    async with serving(tmp_path, max_runs=0) as service:
+        assert (await service.recover(), service.states()) == ([], {"r1": "paused"})
+        assert await service.stop("r1", "cancel") == "not started"
+
+
 async def test_a_run_that_is_paused_in_the_queue_can_be_canceled(tmp_path: Path) -> None:
     async with serving(tmp_path, max_runs=0) as service:
         await service.start(admit({**DEMO, "run_id": "r1"}))

@@ -18,7 +18,7 @@ from bench.errors import DataError, UsageError
 from bench.journal import Reader
 from bench.journal.paths import find_run
 from bench.plan.job_record import JobRecord
-from bench.report.judges.review import Review, read_review
+from bench.report.judges.review import Review, labels_in, read_review
 from bench.report.judges.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, texts_to_label
 from bench.report.tables import Grid
 from bench.visible_text import counted
@@ -110,10 +110,11 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
     Raises:
         UsageError: the file exists and has labels that the run does not have.
     """
+    async with Reader.open(folder) as reader:
+        _refuse_unread_labels(output, labels_in(await reader.events()), folder.name)
     await draw_sheet(folder, n=n, seed=seed, provider=provider)
     async with Reader.open(folder) as reader:
         sheet = await read_sheet(reader, provider)
-        _refuse_unread_labels(output, sheet.labels, folder.name)
         rows = [
             {**await texts_to_label(reader, entry), "label": SHOWN.get(sheet.labels.get(entry.id), "")}
             for entry in sheet.entries.values()
@@ -134,11 +135,8 @@ async def _draw_answers(folder: Path, n: int, seed: int, provider: str | None, o
 
 
 def _refuse_unread_labels(path: Path, labels: Mapping[str, bool], run_id: str) -> None:
-    try:
-        head, *rows = _cells(path)
-    except (OSError, ValueError, csv.Error):
-        return  # no file, or not a file with labels
-    if tuple(head) == HEAD and (unread := sum(_is_unread(row, labels) for row in rows)):
+    rows = _cells(path) if path.exists() else []
+    if rows and tuple(rows[0]) == HEAD and (unread := sum(_is_unread(row, labels) for row in rows[1:])):
         raise UsageError(
             f"{path} has {counted(unread, 'label(|s)')} that run {run_id} does not have",
             hint=f"read the labels with: bench review {run_id} --labels {path}; or write another file with --output",
@@ -147,12 +145,23 @@ def _refuse_unread_labels(path: Path, labels: Mapping[str, bool], run_id: str) -
 
 def _is_unread(row: Sequence[str], labels: Mapping[str, bool]) -> bool:
     """Return True if a row of a label file has a label that is not in ``labels``."""
-    label = row[-1].strip().lower() if row else ""
-    return label in RIGHT | WRONG and labels.get(row[0]) is not (label in RIGHT)
+    label = row[-1].strip().lower() if len(row) == len(HEAD) else ""
+    return bool(label) and (label not in RIGHT | WRONG or labels.get(row[0]) is not (label in RIGHT))
 
 
 def _cells(path: Path) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
+    """Read the rows of a label file.
+
+    Raises:
+        DataError: the file is not a TSV file in UTF-8.
+        OSError: the file cannot be read.
+    """
+    try:
+        return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
+    except (ValueError, csv.Error) as error:
+        raise DataError(
+            "the file is not a TSV file in UTF-8", where=str(path), hint="save it as UTF-8, separated by tabs"
+        ) from error
 
 
 async def _read_labels(folder: Path, path: Path, replace: bool) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 
 from bench.datasets import Level, RenderedMemory, ids_at_level, memories
 from bench.engine.corpora.corpus_state import CorpusState
@@ -33,6 +34,11 @@ from bench.providers.namespaces import namespace
 def opaque_id(kind: str, *parts: str) -> str:
     """Return an opaque id: the letter ``kind`` and 16 hex digits of a hash of all arguments."""
     return kind + sha256("\x00".join((kind, *parts)).encode()).hexdigest()[:16]
+
+
+def store_of(folder: Path, build: str) -> Path:
+    """Return the folder in which the provider of a build stores its files; ``folder`` is the folder of the run."""
+    return folder / "stores" / opaque_id("l", build)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from bench.config.model import ModelFile
 from bench.config.provider.checks import calls_of
 from bench.config.provider.config import ProviderConfig
 from bench.config.run import RunRequest
-from bench.engine.corpora.anonymizer import anonymize, opaque_id, space_of
+from bench.engine.corpora.anonymizer import anonymize, space_of, store_of
 from bench.engine.corpora.corpus_state import CorpusState
 from bench.engine.corpora.isolation import clear_provably
 from bench.engine.open_lane import THOROUGH
@@ -96,7 +96,7 @@ async def clear_run(
                 context = ProviderContext(
                     http=http,
                     environment=known,
-                    run_dir=_store_of(folder, lane.build),
+                    run_dir=store_of(folder, lane.build),
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
                 with _catch_refusal(_retry_command(folder, orphans=orphans), lane, refused):
@@ -108,11 +108,6 @@ async def clear_run(
     return cleared
 
 
-def _store_of(folder: Path, lane: str) -> Path:
-    """Return the folder in which the provider of a lane stores its files."""
-    return folder / "stores" / opaque_id("l", lane)
-
-
 async def _delete_files(folder: Path) -> int:
     """Delete the files of built-in providers in the folder of a run, and return the number of their namespaces."""
     left = [one for one in await _left_in(folder, orphans=True) if is_built_in(one.provider)]
@@ -120,7 +115,7 @@ async def _delete_files(folder: Path) -> int:
         return 0
     async with Journal.append_to(folder) as journal:
         for one in left:
-            store = _store_of(folder, one.lane)
+            store = store_of(folder, one.lane)
             if store.exists():
                 shutil.rmtree(store)
             for row in (rows[0] for rows in one.rows):

@@ -14,7 +14,7 @@ no row is written before a batch, because a resumed run cannot use this data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -166,7 +166,7 @@ class IngestPass:
         self._collect(got)
         self._append_row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
-    def count_lost(self, batches: int, *, cost_usd: str | None) -> None:
+    def count_lost(self, batches: Collection[int], *, cost_usd: str | None) -> None:
         """Add calls that a killed process made for batches without a response; ``cost_usd`` is the price of a call."""
         call = Call(
             endpoint=f"{self.lane.plan.provider.config.name}.add",
@@ -178,9 +178,15 @@ class IngestPass:
             usage=None if cost_usd is not None else Usage(),
             cost_usd=cost_usd,
         )
-        for _ in range(batches):
+        for position in batches:
             self.lane.run.budget.spend(call)
-        self.lane.run.journal_calls([call] * batches, self.call_owner)
+            self._mark_counted(position)
+        self.lane.run.journal_calls([call] * len(batches), self.call_owner)
+
+    def _mark_counted(self, position: int) -> None:
+        """Record that the calls of a batch in doubt are in the journal, so that a resume does not count them again."""
+        if self.lane.provider.durability != "process":
+            self._append_row(CorpusKind.INTENT, data={"batch": position, "counted": True})
 
     def can_accept(self, position: int) -> bool:
         """Return True if the hits of a batch can be mapped to memories although its response is lost."""
@@ -297,8 +303,8 @@ class IngestPass:
         try:
             sent = await self.lane.run.attempt(lambda: self._ingest(memories), self.call_owner)
         finally:
-            if sent is None and self.lane.provider.durability != "process":  # canceled, so its calls are journaled
-                self._append_row(CorpusKind.INTENT, data={"batch": position, "counted": True})
+            if sent is None:  # canceled, so its calls are journaled
+                self._mark_counted(position)
         if sent.failure is None and sent.value is not None:
             self.last_ack_us = monotonic_us()
             self.lane.first_write.done()
@@ -314,6 +320,8 @@ class IngestPass:
             clean = sent.failure.kind in NOT_STORED
             data = {"clean": True, "batch": position} if clean else {"clean": False}
             self._append_row(CorpusKind.FAILED, failure=sent.failure, data=data)
+        else:
+            self._mark_counted(position)
 
     async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
         await self._embed_ahead(memories)

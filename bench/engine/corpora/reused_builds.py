@@ -22,7 +22,7 @@ from pathlib import Path
 import anyio
 
 from bench import canonical
-from bench.engine.corpora.anonymizer import opaque_id, space_of
+from bench.engine.corpora.anonymizer import space_of, store_of
 from bench.engine.corpora.build_contents import changed_contents, contents, is_unsearched
 from bench.engine.corpora.corpus_state import CorpusState, returned
 from bench.engine.open_lane import OpenLane
@@ -263,7 +263,7 @@ async def _lend_and_compare(run: RunContext, lane: OpenLane, stored: StoredBuild
     different: Changes = []
     try:
         rows = {name: stored.rows[name] for name in lane.corpus_ids}
-        run_dir = stored.folder / "stores" / opaque_id("l", stored.build.build)
+        run_dir = store_of(stored.folder, stored.build.build)
         different = await _compare_contents(lane, rows, stored.build.run_id, restored_from=run_dir)
     finally:
         if different:

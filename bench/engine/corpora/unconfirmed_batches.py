@@ -44,7 +44,7 @@ async def resolve_doubts(
     nothing for a batch that was not stored, and otherwise an unknown cost.
     """
     if ingest.lane.provider.on_unknown == "repeat":
-        ingest.count_lost(len(uncounted), cost_usd=None)
+        ingest.count_lost(uncounted, cost_usd=None)
         return True
     stored = await _by_count(ingest, doubts)
     if stored is None:
@@ -52,7 +52,7 @@ async def resolve_doubts(
     if isinstance(stored, Failure):
         return stored
     if stored is None:
-        ingest.count_lost(len(uncounted), cost_usd=None)
+        ingest.count_lost(uncounted, cost_usd=None)
         return False
     given: dict[int, Ids] = {}
     for position in sorted(stored):
@@ -60,10 +60,10 @@ async def resolve_doubts(
         if isinstance(ids, Failure):
             return ids
         if ids is None:
-            ingest.count_lost(len(uncounted), cost_usd=None)
+            ingest.count_lost(uncounted, cost_usd=None)
             return False
         given[position] = ids
-    ingest.count_lost(len(stored.intersection(uncounted)), cost_usd=ingest.lane.add_price)
+    ingest.count_lost(stored.intersection(uncounted), cost_usd=ingest.lane.add_price)
     for position, ids in given.items():
         ingest.accept(position, ids)
     return True

@@ -101,7 +101,7 @@ async def require_stored(lane: OpenLane, ready: ReadyCorpus) -> None:
         return
     lane.lost_corpus = True
     lost = memories_lost(lane.provider, ready.corpus_id, held=ready.held)
-    failure = Failure(kind=lost.kind, message=str(lost))
+    failure = Failure.of(lost)
     row = lane.corpus_row(CorpusKind.FAILED, ready.corpus_id, ready.space, failure=failure, data={"clean": False})
     lane.run.journal.append(row)
     raise lost
